@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from multiop import errors
-from multiop.porting import _io, _weights
+from multiop.porting import _io
 from multiop.porting._weights import Array, Weights
 
 PREFIX = "base_model.model."
@@ -66,8 +66,7 @@ def merge_adapter(weights: Any, adapter: str | Path) -> Weights:
         if change.shape != arrays[name].shape:
             raise errors.ArgumentError(f"{name}: shape {arrays[name].shape} where the adapter has {change.shape}")
         arrays[name] = (arrays[name].astype(change.dtype) + change).astype(arrays[name].dtype)
-    trees = _weights.rebuild_tree(weights.params, arrays), _weights.rebuild_tree(weights.state, arrays)
-    return Weights(*trees, weights.framework, dict(weights.kinds), weights.is_ordered)
+    return weights.with_arrays(arrays)
 
 
 def check_known(name: str, arrays: dict[str, Array]) -> None:

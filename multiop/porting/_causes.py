@@ -22,6 +22,8 @@ from ._reference import Array, Record
 
 _MOST = 32  # how many times the rest a small difference is that a suspect explains
 _Variations: TypeAlias = Iterator[tuple[str, Callable[[], Any]]]
+# the computation of a layer, and which of its keyword arguments a suspect changes
+_Layer: TypeAlias = tuple[Callable[..., Any], list[tuple[str, dict[str, Any]]]]
 _EPSILONS = (1e-3, 1e-5, 1e-6, 1e-8, 1e-12, 1e-7, 1e-4, 0.0)
 
 
@@ -108,28 +110,12 @@ def _of_kind(record: Record, tolerance: float) -> _Variations:
     for prefix, suspects in _SUSPECTS.items():
         if name.startswith(prefix):
             try:
-                compute = suspects(record)
-                plain = compute()
-                if _is_like(np.asarray(plain), _wide(record.value), tolerance):
-                    yield from compute.variations
+                compute, changes = suspects(record)
+                if _is_like(np.asarray(compute()), _wide(record.value), tolerance):
+                    yield from ((told, functools.partial(compute, **change)) for told, change in changes)
             except (ValueError, IndexError, KeyError, TypeError, AttributeError):
                 pass
             return
-
-
-class _Layer:
-    """A computation with keyword arguments, and the changes of them that are suspects."""
-
-    def __init__(self, compute: Callable[..., Any], changes: list[tuple[str, dict[str, Any]]]) -> None:
-        self.compute, self.changes = compute, changes
-
-    def __call__(self) -> Any:
-        return self.compute()
-
-    @property
-    def variations(self) -> _Variations:
-        for told, change in self.changes:
-            yield told, lambda change=change: self.compute(**change)  # type: ignore[misc]
 
 
 # any output
@@ -313,10 +299,6 @@ def _relu(x: Array) -> Array:
     return np.maximum(x, 0)
 
 
-def _leaky(a: float, x: Array) -> Array:
-    return np.where(x > 0, x, a * x)
-
-
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "gelu (erf)": lambda x: x * 0.5 * (1 + _erf(x / 2**0.5)),
     "gelu with tanh": lambda x: 0.5 * x * (1 + np.tanh((2 / math.pi) ** 0.5 * (x + 0.044715 * x**3))),
@@ -329,7 +311,7 @@ _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {
     "softplus": lambda x: np.logaddexp(x, 0),
     "elu": lambda x: np.where(x > 0, x, np.expm1(np.minimum(x, 0))),
     "selu": lambda x: 1.0507009873554805 * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0))),
-    **{f"leaky relu of slope {a}": functools.partial(_leaky, a) for a in (0.01, 0.2, 0.3, 0.1, 0.25)},
+    **{f"leaky relu of slope {a}": lambda x, a=a: np.where(x > 0, x, a * x) for a in (0.01, 0.2, 0.3, 0.1, 0.25)},  # type: ignore[misc]
     "hard sigmoid, x/6 + 1/2": lambda x: np.clip(x / 6 + 0.5, 0, 1),
     "hard sigmoid, 0.2 x + 1/2": lambda x: np.clip(0.2 * x + 0.5, 0, 1),
     "hard silu": lambda x: x * np.clip(x / 6 + 0.5, 0, 1),
@@ -401,13 +383,8 @@ def _dense(record: Record) -> _Layer:
     def compute(kernel: Array = kernel, x: Array = x) -> Any:
         return x @ kernel + (0.0 if bias is None else bias)
 
-    return _Layer(
-        compute,
-        [
-            ("the kernel is transposed", {"kernel": kernel.T}),
-            *((told, {"x": moved}) for told, moved in _flatten_otherwise(x)),
-        ],
-    )
+    flattened = [(told, {"x": moved}) for told, moved in _flatten_otherwise(x)]
+    return compute, [("the kernel is transposed", {"kernel": kernel.T}), *flattened]
 
 
 def _flatten_otherwise(x: Array) -> Iterator[tuple[str, Array]]:
@@ -419,10 +396,6 @@ def _flatten_otherwise(x: Array) -> Iterator[tuple[str, Array]]:
 
 def _spatial(record: Record, x: Array) -> Array:
     return np.moveaxis(x, 1, -1) if record.is_channels_first else x
-
-
-def _back(record: Record, y: Array) -> Array:
-    return np.moveaxis(y, -1, 1) if record.is_channels_first else y
 
 
 def _norm(record: Record) -> _Layer:
@@ -460,7 +433,7 @@ def _norm(record: Record) -> _Layer:
         var = (x**2).mean(axes, keepdims=True) if divides_by_rms else var
         divisor = np.sqrt(var) + eps if is_outside else np.sqrt(var + eps)
         y = ((x - mean if subtracts_mean else x) / divisor).reshape(shape) * gamma + beta
-        return _back(record, y) if is_batch or is_grouped else y
+        return np.moveaxis(y, -1, 1) if record.is_channels_first and (is_batch or is_grouped) else y
 
     changes: list[tuple[str, dict[str, Any]]] = []
     if gamma is not None:
@@ -486,18 +459,13 @@ def _norm(record: Record) -> _Layer:
     sets = (axes for n in range(1, x.ndim + 1) for axes in itertools.combinations(range(x.ndim), n))
     told = f"normalised over other axes of {x.shape} than {[*own_axes]}, {{}}"
     changes += [(told.format([*axes]), {"axes": axes}) for axes in sets if axes != own_axes]
-    return _Layer(compute, changes)
+    return compute, changes
 
 
 def _dropout(record: Record) -> _Layer:
     x, p = _wide(record.inputs[0]), float(record.options["p"])
-    return _Layer(
-        lambda a=1.0: a * x,
-        [
-            (f"scaled by 1/(1 - p), {1 / (1 - p):g}, in evaluation mode", {"a": 1 / (1 - p)}),
-            ("scaled by 1 - p", {"a": 1 - p}),
-        ],
-    )
+    told = f"scaled by 1/(1 - p), {1 / (1 - p):g}, in evaluation mode"
+    return lambda a=1.0: a * x, [(told, {"a": 1 / (1 - p)}), ("scaled by 1 - p", {"a": 1 - p})]
 
 
 _SUSPECTS: dict[str, Callable[[Record], _Layer]] = {

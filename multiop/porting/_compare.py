@@ -304,7 +304,28 @@ def compare(
     trees = [_weights.flat(_map_dicts(_array, tree)) for tree in (params, state) if isinstance(tree, Mapping)]
     dtypes = {x.dtype.name for x in [*given, *(x for tree in trees for x in tree.values())] if is_inexact(x)}
     width = "float64" if dtypes & {"float64", "complex128"} else "float32"
-    recorded = _run_reference(reference, port, given, arranged, cotangents_from(seed), training, width)
+    framework = _framework_of(reference, port)
+
+    def run(inputs: list[Array]) -> Reference:
+        """Run the reference, whose own errors say that they are its."""
+        try:
+            if framework is not None:
+                taps = importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.taps")
+                recorded: Reference = taps.record(reference, inputs, cotangents_from(seed), training, arranged)
+                return recorded
+            if not callable(reference):
+                raise errors.ArgumentTypeError(f"reference: a {type(reference).__name__} cannot be called")
+            with x64_mode_for(width):
+                return _run_function(reference, inputs, arranged, cotangents_from(seed))
+        except errors.MultiopError:
+            raise
+        except Exception as error:
+            name = getattr(reference, "__name__", type(reference).__name__)
+            raise errors.ReferenceRaisedError(
+                f"the reference, {name}, raised {type(error).__name__}, not the candidate: {error}"
+            ) from error
+
+    recorded = run(given)
     if backends == "all":
         backends = multiop.available_backends()
     elif isinstance(backends, str):
@@ -317,11 +338,8 @@ def compare(
         """Return the gradients of the reference where its inputs differ by a few roundings."""
         moved = []
         for n in range(NUDGES):
-            inputs = [_nudge(x, n) for x in given]
-            run = _run_reference(reference, port, inputs, arranged, cotangents_from(seed), training, width)
-            moved.append(
-                (run, _by_candidate_names(reference, run, params, state, weight_map, Comparison("", [], []))[0])
-            )
+            nudged, unseen = run([_nudge(x, n) for x in given]), Comparison("", [], [])
+            moved.append((nudged, _by_candidate_names(reference, nudged, params, state, weight_map, unseen)[0]))
         return moved
 
     for backend in backends or [multiop.backend()]:
@@ -361,43 +379,12 @@ def _of_leaves(candidate: Callable[..., Any], arranged: Arranged, count: int) ->
     return call
 
 
-def _run_reference(
-    reference: Any,
-    port: Port | None,
-    inputs: list[Array],
-    arranged: Arranged,
-    cotangents: Any,
-    training: bool,
-    width: str,
-) -> Reference:
-    framework = _framework_of(reference, port)
-    try:
-        if framework is None:
-            if not callable(reference):
-                raise errors.ArgumentTypeError(f"reference: a {type(reference).__name__} cannot be called")
-            with x64_mode_for(width):
-                return _run_function(reference, inputs, arranged, cotangents)
-        recorded: Reference = _taps_of(framework).record(reference, inputs, cotangents, training, arranged)
-        return recorded
-    except errors.MultiopError:
-        raise
-    except Exception as error:
-        name = getattr(reference, "__name__", type(reference).__name__)
-        raise errors.ReferenceRaisedError(
-            f"the reference, {name}, raised {type(error).__name__}, not the candidate: {error}"
-        ) from error
-
-
 def _framework_of(reference: Any, port: Port | None) -> str | None:
     """Return the framework that a reference runs on; `None` for a function of ops."""
     owner = _weights.owner(reference)
     if owner is None and (is_of_jax(reference, ()) or (port is not None and port.is_of_jax)):
         return "jax"
     return owner
-
-
-def _taps_of(framework: str) -> Any:
-    return importlib.import_module(f"multiop.porting.{_weights.OWNERS[framework]}.taps")
 
 
 def _run_function(reference: Callable[..., Any], inputs: list[Array], arranged: Arranged, cotangents: Any) -> Reference:
@@ -768,7 +755,7 @@ class _Run:
                 consumers, layer, floor = self.consumers(record, shared)
                 told = f"{record.name}, which goes into {', '.join(r.name for r in consumers) or 'the output'}"
                 check = self.check(SINGLE, layer, GRADIENT, told, record.gradient, computed, 1, floor)
-                self.explain(check, record.gradient, computed, _at_tap(record.name))
+                self.explain(check, record.gradient, computed, record.name)
                 later.append(check)
         for n, g in zip(which, of_inputs, strict=True):
             wanted_gradient = self.reference.input_gradients[n]
@@ -777,19 +764,24 @@ class _Run:
                 x = self.back(_numpy(self.inputs[n]))
                 _, layer, floor = self.consumers(Record("", x), shared)
                 check = self.check(SINGLE, layer, INPUT, f"input {n}", wanted_gradient, computed, 1, floor)
-                self.explain(check, wanted_gradient, computed, _of_input(n))
+                self.explain(check, wanted_gradient, computed, n)
                 later.append(check)
         later += self.parameters(SINGLE, {n: _numpy(g) for n, g in of_own.items()}, gradients, shared, 1)
         checks += later
 
-    def explain(self, check: Check, wanted: Array, computed: Array, of: Callable[[Gradients], Array | None]) -> None:
-        """Say why a gradient differs; where rounding the inputs moves it as far, it could not have been compared."""
+    def explain(self, check: Check, wanted: Array, computed: Array, key: Any) -> None:
+        """Say why the gradient at `key` differs; where rounding its inputs moves it as far, it is not compared."""
         if check.status != DIFFERS:
             return
         check.cause = _causes.explain(computed, wanted)
         if check.cause is not None or wanted.shape != computed.shape:
             return
-        moved = [of(gradients) for gradients in self.nudged()]
+        if check.quantity == PARAMETER:
+            moved: list[Array | None] = [of_params[key][1] for _, of_params in self.nudged()]
+        elif check.quantity == INPUT:
+            moved = [run.input_gradients[key] for run, _ in self.nudged()]
+        else:
+            moved = [run.records[key].gradient for run, _ in self.nudged()]
         by = max(math.inf if x is None else _distance(wanted, x) for x in moved)
         if _distance(wanted, computed) <= ROUNDING_SHARE * by < math.inf:
             check.status = VACUOUS
@@ -832,7 +824,7 @@ class _Run:
             record = self.reference.records.get(layer)
             floor = self.noise(record, [*same, expected])
             check = self.check(mode, layer, PARAMETER, name, expected, gradient, depth, floor)
-            self.explain(check, expected, gradient, _of_parameter(name))
+            self.explain(check, expected, gradient, name)
             checks.append(check)
         return checks
 
@@ -904,28 +896,16 @@ class _Run:
                 check = self.check(
                     WHOLE, record.name, GRADIENT, record.name, record.gradient, computed, 2 * depth, floor
                 )
-                self.explain(check, record.gradient, computed, _at_tap(record.name))
+                self.explain(check, record.gradient, computed, record.name)
                 checks.append(check)
         for n, (wanted, computed) in enumerate(zip(self.reference.input_gradients, of_inputs, strict=True)):
             if wanted is not None and computed is not None:
                 first = shared[order[0]].name if order else OUTPUT
                 computed = self.back(computed)
                 check = self.check(WHOLE, first, INPUT, f"input {n}", wanted, computed, 2 * depth)
-                self.explain(check, wanted, computed, _of_input(n))
+                self.explain(check, wanted, computed, n)
                 checks.append(check)
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
-
-
-def _at_tap(name: str) -> Callable[[Gradients], Array | None]:
-    return lambda gradients: gradients[0].records[name].gradient
-
-
-def _of_input(number: int) -> Callable[[Gradients], Array | None]:
-    return lambda gradients: gradients[0].input_gradients[number]
-
-
-def _of_parameter(name: str) -> Callable[[Gradients], Array | None]:
-    return lambda gradients: gradients[1][name][1]
 
 
 def _nudge(x: Array, seed: int) -> Array:

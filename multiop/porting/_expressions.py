@@ -121,15 +121,8 @@ def equal(*parts: Expression) -> Expression:
 
 def apply_step(inner: Expression, step: str, args: tuple[Any, ...]) -> Expression:
     """Apply a step by its name."""
-    builders: dict[str, Callable[..., Expression]] = {
-        "transpose": transpose,
-        "reshape": reshape,
-        "flip": flip,
-        "part": part,
-        "blocks": blocks,
-        "zero": zero,
-    }
-    return builders[step](inner, *args)
+    builders: list[Callable[..., Expression]] = [transpose, reshape, flip, part, blocks, zero]  # in the order of STEPS
+    return builders[STEPS.index(step)](inner, *args)
 
 
 def names(expression: Expression) -> list[str]:

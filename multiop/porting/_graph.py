@@ -209,6 +209,11 @@ def call(function: str, *args: Expression, **kwargs: Expression) -> Call:
     return Call(function, args, tuple(kwargs.items()))
 
 
+def is_call(expression: Expression, *functions: str) -> bool:
+    """Say whether an expression calls one of some functions."""
+    return isinstance(expression, Call) and expression.function in functions
+
+
 _LEAVES = {Value, Dim, Name, Path, DType, Body, Custom, Foreign, int, float, bool, str, type(None)}
 
 
@@ -439,11 +444,17 @@ def without_dead(nodes: Sequence[Node], outputs: Expression) -> list[Node]:
     return kept[::-1]
 
 
-def evaluation_nodes(graph: Graph, change: Callable[[Expression], Expression]) -> list[Node]:
+def evaluation_nodes(graph: Graph, evaluated: Mapping[str, Callable[[Call], Expression]]) -> list[Node]:
     """Return the statements of a graph that was traced in training mode, as evaluation would compute them.
 
-    `change` gives what a call computes there; a normalization then returns no new statistics.
+    `evaluated` gives what calls of a function are there, beside dropout; a normalization returns no new statistics.
     """
+
+    def change(part: Expression) -> Expression:
+        if isinstance(part, Call) and part.function.endswith("dropout"):
+            return part.args[0]
+        return evaluated[part.function](part) if isinstance(part, Call) and part.function in evaluated else part
+
     statements = []
     for node in graph.nodes:
         is_norm = node.update is not None and len(node.outputs) > 1

@@ -26,7 +26,6 @@ from ._weights import (
     is_sorted,
     nested,
     owner,
-    rebuild_tree,
     split_state,
 )
 
@@ -122,13 +121,7 @@ def _as_in(weights: Weights, like: Weights) -> Weights:
     for name, x in arrays.items():
         if x.shape != wanted[name].shape:
             raise errors.ArgumentError(f"{name}: shape {x.shape} where the model has {wanted[name].shape}")
-    return Weights(
-        rebuild_tree(like.params, arrays),
-        rebuild_tree(like.state, arrays),
-        like.framework,
-        dict(like.kinds),
-        like.is_ordered,
-    )
+    return like.with_arrays(arrays)
 
 
 # what wraps modules, and two ways of PyTorch to name the parts of a normalized weight

@@ -39,24 +39,32 @@ def _kernel(leaves: Leaves) -> str | None:
     return _present(leaves, "kernel", "weight", "w", "W", "weights", "depthwise_kernel", "pointwise_kernel")
 
 
-def _kernel_of_rank(leaves: Leaves, ranks: range) -> str | None:
+def _kernel_and_bias(leaves: Leaves, ranks: range, turn: Callable[[Expression, Shape], Expression]) -> list[Form]:
     name = _kernel(leaves)
-    return name if name is not None and len(leaves[name]) in ranks else None
+    if name is None or len(leaves[name]) not in ranks:
+        return []
+    return [{"kernel": turn(Name(name), leaves[name]), **_bias(leaves)}]
+
+
+def _roles_of(leaves: Leaves, **names: str) -> Form:
+    """Return the arrays that a layer has, of those that are what another layout has."""
+    return {role: Name(name) for role, name in names.items() if name in leaves}
+
+
+def _turned_kernels(leaves: Leaves, **names: str) -> Form:
+    return {role: transpose(x, 1, 0) for role, x in _roles_of(leaves, **names).items()}
 
 
 def dense_in_out(leaves: Leaves) -> list[Form]:
-    name = _kernel_of_rank(leaves, range(2, 3))
-    return [{"kernel": Name(name), **_bias(leaves)}] if name else []
+    return _kernel_and_bias(leaves, range(2, 3), lambda x, shape: x)
 
 
 def dense_out_in(leaves: Leaves) -> list[Form]:
-    name = _kernel_of_rank(leaves, range(2, 3))
-    return [{"kernel": transpose(Name(name), 1, 0), **_bias(leaves)}] if name else []
+    return _kernel_and_bias(leaves, range(2, 3), lambda x, shape: transpose(x, 1, 0))
 
 
 def _convolution(leaves: Leaves, kernel: Callable[[Expression, Shape], Expression]) -> list[Form]:
-    name = _kernel_of_rank(leaves, range(3, 6))
-    return [{"kernel": kernel(Name(name), leaves[name]), **_bias(leaves)}] if name else []
+    return _kernel_and_bias(leaves, range(3, 6), kernel)
 
 
 def conv_channels_last(leaves: Leaves) -> list[Form]:
@@ -125,34 +133,28 @@ def _with_two_biases(form: Form, first: Expression, second: Expression, size: in
 
 
 def recurrent_torch(leaves: Leaves) -> list[Form]:
-    """`weight_ih`, `weight_hh` (gates, in), with two biases; gates i f g o."""
+    """`weight_ih`, `weight_hh` (gates, in), with two biases, or of equinox one; gates i f g o."""
     if "weight_ih" not in leaves:
         return []
-    kernels: Form = {"kernel": transpose(Name("weight_ih"), 1, 0), "recurrent": transpose(Name("weight_hh"), 1, 0)}
-    if "weight_hr" in leaves:
-        kernels["projection"] = transpose(Name("weight_hr"), 1, 0)
+    kernels = _turned_kernels(leaves, kernel="weight_ih", recurrent="weight_hh", projection="weight_hr")
     if "bias_ih" not in leaves:
-        return [kernels]
+        return [kernels | _roles_of(leaves, bias="bias")]
     first, second = Name("bias_ih"), Name("bias_hh")
     return [{**kernels, "bias_input": first, "bias_recurrent": second}, {**kernels, "bias": total(first, second)}]
 
 
 def recurrent_keras(leaves: Leaves) -> list[Form]:
     """`kernel`, `recurrent_kernel` (in, gates), one bias; gates i f g o."""
-    if "recurrent_kernel" not in leaves:
-        return []
-    form: Form = {"kernel": Name("kernel"), "recurrent": Name("recurrent_kernel")}
-    return [form | ({"bias": Name("bias")} if "bias" in leaves else {})]
+    form = _roles_of(leaves, kernel="kernel", recurrent="recurrent_kernel", bias="bias")
+    return [form] if "recurrent" in form else []
 
 
 def gru_keras(leaves: Leaves) -> list[Form]:
     """`kernel`, `recurrent_kernel` (in, gates); gates z r n; with `reset_after` two biases, one above the other."""
     if "recurrent_kernel" not in leaves:
         return []
-    form: Form = {
-        "kernel": blocks(Name("kernel"), 1, 1, 0, 2),
-        "recurrent": blocks(Name("recurrent_kernel"), 1, 1, 0, 2),
-    }
+    kernels = _roles_of(leaves, kernel="kernel", recurrent="recurrent_kernel")
+    form = {role: blocks(x, 1, 1, 0, 2) for role, x in kernels.items()}
     if "bias" not in leaves:
         return [form]
     shape = leaves["bias"]
@@ -174,10 +176,8 @@ def lstm_flax(leaves: Leaves) -> list[Form]:
             "recurrent": concat(1, *(Name(f"{name}.kernel") for name in hidden)),
         }
         return [form | ({"bias": concat(0, *(Name(f"{n}.bias") for n in hidden))} if "hi.bias" in leaves else {})]
-    if "dense_i.kernel" in leaves:  # nnx.OptimizedLSTMCell
-        form = {"kernel": Name("dense_i.kernel"), "recurrent": Name("dense_h.kernel")}
-        return [form | ({"bias": Name("dense_h.bias")} if "dense_h.bias" in leaves else {})]
-    return []
+    form = _roles_of(leaves, kernel="dense_i.kernel", recurrent="dense_h.kernel", bias="dense_h.bias")
+    return [form] if "kernel" in form else []  # nnx.OptimizedLSTMCell
 
 
 def gru_flax(leaves: Leaves) -> list[Form]:
@@ -190,20 +190,15 @@ def gru_flax(leaves: Leaves) -> list[Form]:
         "kernel": concat(1, *map(Name, named)),
         "recurrent": concat(1, *(Name(f"h{gate}.kernel") for gate in "rzn")),
     }
-    for gate, name in zip("rzn", named, strict=True):
-        bias = name.replace("kernel", "bias")
-        if bias in leaves:
-            form[f"bias_{gate}"] = Name(bias)
-    if "hn.bias" in leaves:
-        form["bias_hn"] = Name("hn.bias")
-    return [form]
+    biases = {f"bias_{gate}": name.replace("kernel", "bias") for gate, name in zip("rzn", named, strict=True)}
+    return [form | _roles_of(leaves, **biases, bias_hn="hn.bias")]
 
 
 def _gru_of_two(leaves: Leaves) -> list[Form]:
     """The cell of nnx: `dense_i` with a bias, `dense_h` without; the last gate has no bias of its own inside."""
     if "dense_i.kernel" not in leaves:
         return []
-    form: Form = {"kernel": Name("dense_i.kernel"), "recurrent": Name("dense_h.kernel")}
+    form = _roles_of(leaves, kernel="dense_i.kernel", recurrent="dense_h.kernel")
     return [form | (_gate_biases("dense_i.bias", leaves) if "dense_i.bias" in leaves else {})]
 
 
@@ -230,65 +225,50 @@ def rnn_flax(leaves: Leaves) -> list[Form]:
     inputs, hidden = _present(leaves, "i.kernel", "dense_i.kernel"), _present(leaves, "h.kernel", "dense_h.kernel")
     if inputs is None or hidden is None:
         return []
-    bias = _present(leaves, "h.bias", "i.bias", "dense_h.bias", "dense_i.bias")
-    form: Form = {"kernel": Name(inputs), "recurrent": Name(hidden)}
-    return [form | ({"bias": Name(bias)} if bias else {})]
-
-
-def lstm_equinox(leaves: Leaves) -> list[Form]:
-    """`weight_ih`, `weight_hh` (4 units, in), one bias; gates i f g o."""
-    if "weight_ih" not in leaves:
-        return []
-    form: Form = {"kernel": transpose(Name("weight_ih"), 1, 0), "recurrent": transpose(Name("weight_hh"), 1, 0)}
-    return [form | ({"bias": Name("bias")} if "bias" in leaves else {})]
+    bias = _present(leaves, "h.bias", "i.bias", "dense_h.bias", "dense_i.bias") or ""
+    return [_roles_of(leaves, kernel=inputs, recurrent=hidden, bias=bias)]
 
 
 def gru_equinox(leaves: Leaves) -> list[Form]:
     """`weight_ih`, `weight_hh` (3 units, in); gates r z n; `bias_n` is the bias inside the last."""
-    form = lstm_equinox(leaves)
+    form = recurrent_torch(leaves)
     if form and "bias" in leaves:
         del form[0]["bias"]
         form[0] |= {**_gate_biases("bias", leaves), "bias_hn": Name("bias_n")}
     return form
 
 
+ROLES_OF_ATTENTION = ("query", "key", "value")
+
+
 def attention_torch(leaves: Leaves) -> list[Form]:
     """`in_proj_weight` holds the kernels of query, key and value one below the other (out, in)."""
     if not {"in_proj_weight", "q_proj_weight"} & set(leaves):
         return []
-    form: Form = {}
-    for n, role in enumerate(("query", "key", "value")):
+    form = _turned_kernels(leaves, out="out_proj.weight") | _roles_of(leaves, out_bias="out_proj.bias")
+    for n, role in enumerate(ROLES_OF_ATTENTION):
         is_joint = "in_proj_weight" in leaves
         kernel = _third("in_proj_weight", n, leaves) if is_joint else Name(f"{role[0]}_proj_weight")
         form[role] = transpose(kernel, 1, 0)
         if "in_proj_bias" in leaves:
             form[f"{role}_bias"] = _third("in_proj_bias", n, leaves)
-    form["out"] = transpose(Name("out_proj.weight"), 1, 0)
-    if "out_proj.bias" in leaves:
-        form["out_bias"] = Name("out_proj.bias")
     return [form]
 
 
 def attention_heads(leaves: Leaves) -> list[Form]:
     """Kernels (in, heads, depth), and (heads, depth, out) of the result: Keras and flax."""
     out = _present(leaves, "attention_output.kernel", "output_dense.kernel", "out.kernel")
-    if out is None or "query.kernel" not in leaves:
+    kernels = [*(f"{role}.kernel" for role in ROLES_OF_ATTENTION), out or ""]
+    if "query.kernel" not in leaves or any(len(leaves.get(kernel, ())) != 3 for kernel in kernels):
         return []
-    form: Form = {}
-    for role in ("query", "key", "value"):
-        shape = leaves[f"{role}.kernel"]
-        if len(shape) != 3:
-            return []
-        form[role] = reshape(Name(f"{role}.kernel"), shape, (shape[0], shape[1] * shape[2]))
+    a, b, c = leaves[kernels[-1]]
+    form: Form = {"out": reshape(Name(kernels[-1]), (a, b, c), (a * b, c))}
+    form |= _roles_of(leaves, out_bias=kernels[-1].replace("kernel", "bias"))
+    for role, kernel in zip(ROLES_OF_ATTENTION, kernels, strict=False):
+        a, b, c = leaves[kernel]
+        form[role] = reshape(Name(kernel), (a, b, c), (a, b * c))
         if f"{role}.bias" in leaves:
-            form[f"{role}_bias"] = reshape(Name(f"{role}.bias"), leaves[f"{role}.bias"], (shape[1] * shape[2],))
-    shape = leaves[out]
-    if len(shape) != 3:
-        return []
-    form["out"] = reshape(Name(out), shape, (shape[0] * shape[1], shape[2]))
-    bias = out.replace("kernel", "bias")
-    if bias in leaves:
-        form["out_bias"] = Name(bias)
+            form[f"{role}_bias"] = reshape(Name(f"{role}.bias"), leaves[f"{role}.bias"], (b * c,))
     return [form]
 
 
@@ -298,16 +278,11 @@ def attention_separate(leaves: Leaves) -> list[Form]:
     first = _present(leaves, "query_proj.weight", "q_proj.weight")
     if out is None or first is None:
         return []
-    form: Form = {}
-    for role in ("query", "key", "value"):
-        name = f"{role}_proj" if first.startswith("query") else f"{role[0]}_proj"
-        form[role] = transpose(Name(f"{name}.weight"), 1, 0)
-        if f"{name}.bias" in leaves:
-            form[f"{role}_bias"] = Name(f"{name}.bias")
-    form["out"] = transpose(Name(out), 1, 0)
-    if out.replace("weight", "bias") in leaves:
-        form["out_bias"] = Name(out.replace("weight", "bias"))
-    return [form]
+    short = not first.startswith("query")
+    layers = {role: f"{role[0] if short else role}_proj" for role in ROLES_OF_ATTENTION}
+    layers["out"] = out.removesuffix(".weight")
+    form = _turned_kernels(leaves, **{role: f"{layer}.weight" for role, layer in layers.items()})
+    return [form | _roles_of(leaves, **{f"{role}_bias": f"{layer}.bias" for role, layer in layers.items()})]
 
 
 def weight_norm(leaves: Leaves) -> list[Form]:
@@ -371,7 +346,7 @@ KINDS: dict[str, dict[str, tuple[str, Layout]]] = {
         **{f"ConvTranspose{n}": ("conv_transpose", transposed_out_in_first) for n in ("", "1d", "2d", "3d")},
         "Embedding": ("embedding", embedding),
         **dict.fromkeys(("BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm"), ("norm", norm)),
-        "LSTMCell": ("lstm", lstm_equinox),
+        "LSTMCell": ("lstm", recurrent_torch),
         "GRUCell": ("gru", gru_equinox),
         "MultiheadAttention": ("attention", attention_separate),
     },

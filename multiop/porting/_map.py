@@ -204,16 +204,9 @@ class WeightMap:
         if unresolved == "raise" and self.unresolved:
             lines = self.unresolved
             more = [f"  and {len(lines) - 12} more"] if len(lines) > 12 else []
-            raise errors.ArgumentError(
-                "\n".join(
-                    [
-                        f"{len(lines)} weights are unresolved; use choose, keep or ignore, edit the saved map, or "
-                        "apply(…, unresolved='skip')",
-                        *(f"  {line}" for line in lines[:12]),
-                        *more,
-                    ]
-                )
-            )
+            head = f"{len(lines)} weights are unresolved; use choose, keep or ignore, edit the saved map, or "
+            head += "apply(…, unresolved='skip')"
+            raise errors.ArgumentError("\n".join([head, *(f"  {line}" for line in lines[:12]), *more]))
 
     def invert(self) -> WeightMap:
         """Return the map from the target to the source.
@@ -240,12 +233,8 @@ class WeightMap:
         text = [
             "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
         ]
-        for title, names in (
-            ("missing", self.missing),
-            ("unused", self.unused),
-            ("kept", self.kept),
-            ("ignored", self.ignored),
-        ):
+        for title in ("missing", "unused", "kept", "ignored"):
+            names = getattr(self, title)
             most = 6 if title in ("kept", "ignored") else len(names)
             text += [f"{title}: {_weights.abridge(names, most)}"] * bool(names)
         text += [f"ambiguous: {name}: {' or '.join(ways)}" for name, ways in self.ambiguous.items()]

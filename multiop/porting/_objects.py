@@ -120,22 +120,30 @@ def close_objects(tree: Any, like: Any) -> Any:
     return map_leaves(like, leaf)
 
 
-def settings(x: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield what an object holds beside tensors, each with where it is."""
-    if isinstance(x, _PLAIN) or is_object(x):
-        for key, part in _items(x):
-            yield from settings(part, (*path, key))
-    elif not is_tensor(x):
-        yield path, x
-
-
-def tensors(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
-    """Yield the tensors among nested arguments, in objects too, each with where it is."""
-    if is_tensor(tree):
-        yield path, tree
-    elif isinstance(tree, _PLAIN) or is_object(tree):
+def leaves(tree: Any, path: Path = ()) -> Iterator[tuple[Path, Any]]:
+    """Yield what is in nested arguments and the objects among them, each with where it is."""
+    if isinstance(tree, _PLAIN) or is_object(tree):
         for key, part in _items(tree):
-            yield from tensors(part, (*path, key))
+            yield from leaves(part, (*path, key))
+    else:
+        yield path, tree
+
+
+def settings(tree: Any) -> Iterator[tuple[Path, Any]]:
+    """Yield what nested arguments hold beside tensors, each with where it is."""
+    return ((path, x) for path, x in leaves(tree) if not is_tensor(x))
+
+
+def tensors(tree: Any) -> Iterator[tuple[Path, Any]]:
+    """Yield the tensors among nested arguments, in objects too, each with where it is."""
+    return ((path, x) for path, x in leaves(tree) if is_tensor(x))
+
+
+def as_tuples(tree: Any, leaf: Callable[[Any], Any] = lambda x: x) -> Any:
+    """Return what a model returns as tuples and dicts, with `leaf` of everything else."""
+    if isinstance(tree, Mapping):
+        return {str(name): as_tuples(part, leaf) for name, part in tree.items()}
+    return tuple(as_tuples(part, leaf) for part in tree) if isinstance(tree, (tuple, list)) else leaf(tree)
 
 
 def path_text(path: Path) -> str:

@@ -184,11 +184,11 @@ class Port:
         if paths is None:
             if keywords:
                 raise errors.ArgumentError(f"{self.name} takes no inputs by name, got {', '.join(keywords)}")
-            leaves = [(path, leaf) for path, leaf in _leaves_of((inputs, {})) if leaf is not None]
+            leaves = [(path, leaf) for path, leaf in _objects.leaves(inputs) if leaf is not None]
             if any(isinstance(key, str) for path, _ in leaves for key in path):
                 raise errors.ArgumentError(f"{self.name} was traced with its inputs one by one, got a dict of them")
             return tuple(leaf for _, leaf in leaves)
-        given = {tuple(path): leaf for path, leaf in _leaves_of((inputs, keywords))}
+        given = {path[1:]: leaf for path, leaf in _objects.leaves((inputs, keywords))}
         for path, value in constants:
             leaf = given.pop(tuple(path), value)
             if leaf is not value and (type(leaf) is not type(value) or leaf != value):
@@ -427,7 +427,7 @@ def trace(
     modes = [training]
     if training:
         other = reader.read(model, inputs, training=False, **options)
-        if _printing.alike(graph, reader.evaluation_nodes(graph), other, other.nodes):
+        if _printing.alike(graph, _graph.evaluation_nodes(graph, reader.EVALUATED), other, other.nodes):
             modes = [True, False]  # apart from dropout and batch normalization, evaluation computes the same
     about = {
         "modes": modes,
@@ -581,24 +581,12 @@ def _is_linen(model: Any) -> bool:
     return linen is not None and isinstance(module, linen.Module)
 
 
-def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[tuple[int | str, ...], Any]]:
-    """Yield the leaves of (positional, named) arguments, each with where it is."""
-    if not path and isinstance(tree, tuple) and len(tree) == 2 and isinstance(tree[1], dict):
-        for key, branch in [*enumerate(tree[0]), *tree[1].items()]:
-            yield from _leaves_of(branch, (key,))
-    elif isinstance(tree, (tuple, list, dict)):
-        for key, branch in tree.items() if isinstance(tree, dict) else enumerate(tree):
-            yield from _leaves_of(branch, (*path, key))
-    else:
-        yield path, tree
-
-
 def _in_order(graph: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
     """Return the example tensors in the order of the graph's inputs."""
     if graph.paths is None:
         return list(inputs)
-    given = dict(_leaves_of((_objects.open_objects(inputs), _objects.open_objects(keywords))))
-    return [given[tuple(path)] for path in graph.paths]
+    given = dict(_objects.leaves((_objects.open_objects(inputs), _objects.open_objects(keywords))))
+    return [given[int(isinstance(path[0], str)), *path] for path in graph.paths]
 
 
 def _name_axes(names: list[str], reader: str, model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any]) -> Any:

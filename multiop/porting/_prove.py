@@ -240,17 +240,10 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
         name for name, (a, b) in named.items() if max(a[1], b[1]) <= noise and _difference(a, b, floor) > tolerance
     )
     slopes = [pair for name, pair in named.items() if name not in vacuous]
-    return Proof(
-        backend,
-        max((_difference(a, b, 0.0) for a, b in pairs), default=0.0),
-        max((_difference(a, b, floor) for a, b in slopes), default=0.0),
-        tolerance,
-        sum(pair[1] > 0 for _, pair in [*pairs, *slopes]),
-        training,
-        max((_difference(a, b, low) for a, b in states), default=0.0),
-        vacuous,
-        form,
-    )
+    compared = ((pairs, 0.0), (slopes, floor), (states, low))
+    value, gradient, new = (max((_difference(a, b, least) for a, b in xs), default=0.0) for xs, least in compared)
+    count = sum(pair[1] > 0 for _, pair in [*pairs, *slopes])
+    return Proof(backend, value, gradient, tolerance, count, training, new, vacuous, form)
 
 
 def tolerance_of(dtypes: Iterable[str]) -> float:

@@ -104,6 +104,20 @@ def binary(op: str) -> Row:
     return lambda x, y: call(f"ops.{op}", x, y)
 
 
+def pad_by(x: Expression, widths: Sequence[Any], value: Any = 0) -> Expression:
+    """Return `x` with entries of one number around it."""
+    if not any(side for pair in widths for side in pair):
+        return x
+    is_plain = not isinstance(value, Value) and not value
+    return call("ops.pad", x, widths) if is_plain else call("ops.pad", x, widths, constant_values=value)
+
+
+def line(start: Expression, stop: Expression, step: Expression, dtype: str) -> Expression:
+    """Return the numbers from one to another, written as Python's `range`."""
+    args = (stop,) if start == 0 and step == 1 else (start, stop) if step == 1 else (start, stop, step)
+    return call("ops.arange", *args, dtype=DType(dtype))
+
+
 def part(x: Value, key: Sequence[Any]) -> Expression:
     """Return `x[key]`, without slices of everything at the end."""
     key = list(key)

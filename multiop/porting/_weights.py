@@ -51,6 +51,11 @@ class Weights:
         """All arrays by name, parameters first; the names of nested dicts are joined by dots."""
         return flat(self.params) | flat(self.state)
 
+    def with_arrays(self, arrays: Mapping[str, Array]) -> Weights:
+        """Return weights in this structure and of these layers, with other arrays."""
+        trees = rebuild_tree(self.params, arrays), rebuild_tree(self.state, arrays)
+        return Weights(*trees, self.framework, dict(self.kinds), self.is_ordered)
+
     def __repr__(self) -> str:
         params, state = flat(self.params), flat(self.state)
         entries = sum(x.size for x in params.values())

@@ -31,5 +31,5 @@ def _source(graph: Graph, name: str) -> str:
     names.name_functions(outline, name)
     definitions = [Definition(outline, function) for function in outline.functions]
     return source_text.module(
-        outline, [source_text.function(definition, names.name_values(definition)) for definition in definitions]
+        outline, [source_text.function(definition, names.Namer(definition).naming) for definition in definitions]
     )

@@ -175,7 +175,9 @@ class Text:
             return string_literal(path, within) if path else "name"
         keys = branch.path.split(".") if branch.path else []
         group = keys.pop() if keys and keys[-1].endswith("*") else ""
-        text = branch.kind + "".join(f"[{_key_literal(original(key))}]" for key in keys)
+        text = branch.kind + "".join(
+            "[str(i)]" if (own := original(key)) == "{i}" else f"[{string_literal(own)}]" for key in keys
+        )
         ending = ending_of(group[:-1])
         if ending is not None:
             return f"ending_in({text}, {string_literal(ending)})"
@@ -207,10 +209,6 @@ def string_literal(text: str, within: str = "") -> str:
     doubled = re.sub(r"[{}]", r"\g<0>\g<0>", text)
     filled = re.sub(r"\{(\{(?:i|ending)\})\}", r"\1", doubled)
     return literal(text) if filled == doubled and not within else "f" + literal(within + filled)
-
-
-def _key_literal(key: str) -> str:
-    return "str(i)" if key == "{i}" else string_literal(key)
 
 
 def _size(text: str, level: int) -> str:

@@ -132,10 +132,7 @@ def _loop(steps: list[Statement], init: Expression = None) -> Statement:
     path = f"{numbered.before}{{i}}{numbered.behind}"
     args = tuple(Branch(arg.kind, path) if isinstance(arg, Branch) else arg for arg in call.args)
     numbers = range(numbered.number, numbered.number + len(steps))
-    return Statement(
-        list(last.outputs),
-        Call(call.function, args, call.kwargs),
-        update=None if first.update is None else path,
-        loop="".join(map(chr, numbers)) if numbered.is_letter else numbers,
-        carry=(init, last.outputs[0]),
-    )
+    made = Statement(list(last.outputs), Call(call.function, args, call.kwargs), carry=(init, last.outputs[0]))
+    made.update = None if first.update is None else path
+    made.loop = "".join(map(chr, numbers)) if numbered.is_letter else numbers
+    return made

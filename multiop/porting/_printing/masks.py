@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 from multiop.porting import _rows
-from multiop.porting._graph import Call, DType, Expression, Infix, Item, Node, Value, call
+from multiop.porting._graph import Call, DType, Expression, Infix, Item, Node, Value, call, is_call
 
 
 class _Line(NamedTuple):
@@ -185,7 +185,7 @@ def _written(band: list[_Line], shape: Sequence[Any]) -> Expression | None:
 
 def _at_all_positions(expression: Expression, known: Mapping[int, _Found], out: Value) -> Expression | None:
     """Return an index for a look at each position along some axes."""
-    is_look = isinstance(expression, Call) and expression.function == "ops.get_item"
+    is_look = is_call(expression, "ops.get_item")
     x, places = expression.args[:2] if is_look else (None, None)
     if not isinstance(x, Value) or not isinstance(places, tuple) or len(places) != x.ndim:
         return None

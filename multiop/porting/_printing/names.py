@@ -71,12 +71,9 @@ def _children(function: Function) -> set[str]:
     return {value.name.removeprefix(region.prefix).partition(".")[0] for value in values if region.owns(value)}
 
 
-def name_values(definition: Definition) -> Naming:
+class Namer:
     """Give each value of a function a name: that of the tensor it replaces, if that one is not used again."""
-    return _Namer(definition).naming
 
-
-class _Namer:
     def __init__(self, definition: Definition):
         self.definition, self.naming = definition, Naming()
         outline, region, names = definition.outline, definition.region, self.naming.names

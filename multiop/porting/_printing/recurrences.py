@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from multiop.porting import _graph
-from multiop.porting._graph import SEED, Body, Call, Expression, Infix, Item, Value
+from multiop.porting._graph import SEED, Body, Call, Expression, Infix, Item, Value, is_call
 from multiop.porting._printing.terms import Loop, Statement, is_for
 
 _STEPS, _SAVED = 3, 4  # the fewest steps of a loop, and the fewest statements that it takes away
@@ -53,7 +53,7 @@ def _take_apart(expression: Expression, take: Take, labels: list[Any]) -> Expres
         key = _with_bounds(expression.key, expression.x)
         inner = [_take_apart(expression.x, take, labels), *_take_key_apart(expression.key, key, take, labels)]
         return Item(inner[0], tuple(inner[1:]))
-    if isinstance(expression, Call) and expression.function == "ops.set_item":
+    if is_call(expression, "ops.set_item"):
         x, key, *rest = expression.args
         labels += ["set_item", len(rest), *(name for name, _ in expression.kwargs)]
         parts = as_key(key)

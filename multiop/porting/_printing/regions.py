@@ -30,6 +30,7 @@ from multiop.porting._graph import (
     Path,
     Scope,
     Value,
+    is_call,
 )
 from multiop.porting._printing.simplify import simplify_graph
 
@@ -235,7 +236,7 @@ class Outline:
             if isinstance(node, Region):
                 continue
             parts = list(_graph.walk(node.expression, inside=False))
-            joined = [part.args[0] for part in parts if isinstance(part, Call) and part.function == "ops.concatenate"]
+            joined = [part.args[0] for part in parts if is_call(part, "ops.concatenate")]
             for listed in [part for part in parts if type(part) is list]:
                 is_taken = all(isinstance(value, Value) and value in region.inputs for value in listed)
                 is_list = len(listed) > 1 or (listed and any(listed is operand for operand in joined))

@@ -31,7 +31,7 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
     counts.update(map(id, _graph.values(outputs)))
 
     def change(expression: Expression) -> Expression:
-        if isinstance(expression, Call) and expression.function in ("ops.swapaxes", "ops.reshape"):
+        if _graph.is_call(expression, "ops.swapaxes", "ops.reshape"):
             inner = expression.args[0]
             if isinstance(inner, Value) and id(inner) in producers and producers[id(inner)].scopes == scopes:
                 inner = producers[id(inner)].expression
@@ -48,18 +48,18 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
                 )
         if isinstance(expression, Item):
             return _sliced_once(expression, producers, counts, scopes) or expression
-        if isinstance(expression, Call) and expression.function == "ops.squeeze":
+        if _graph.is_call(expression, "ops.squeeze"):
             inner = _here(expression.args[0], producers, scopes)
-            is_undone = isinstance(inner, Call) and inner.function == "ops.expand_dims"
+            is_undone = _graph.is_call(inner, "ops.expand_dims")
             return inner.args[0] if is_undone and _is_put(inner, expression) else expression
-        if isinstance(expression, Call) and expression.function == "ops.expand_dims":
+        if _graph.is_call(expression, "ops.expand_dims"):
             kept = _keep_reduced_axes(expression, producers, counts, scopes)
             return kept or _put_once(expression, producers, counts, scopes) or expression
-        if isinstance(expression, Call) and expression.function in ("ops.bitwise_and", "ops.logical_and"):
+        if _graph.is_call(expression, "ops.bitwise_and", "ops.logical_and"):
             return next(
                 (b for a, b in itertools.permutations(expression.args) if _is_true(a, b, producers)), expression
             )
-        if isinstance(expression, Call) and expression.function == "ops.cond" and len(expression.args) > 3:
+        if _graph.is_call(expression, "ops.cond") and len(expression.args) > 3:
             return _without_operands(expression)
         return expression
 
@@ -151,15 +151,10 @@ def _merge_into_unstack(nodes: Sequence[Node]) -> list[Node]:
         x = first.x if isinstance(first, Item) else None
         size = x.shape[0] if isinstance(x, Value) and x.shape else None
         parts = nodes[start : start + size] if isinstance(size, int) and size > 1 else []
-        is_all = len(parts) == size and all(
-            isinstance(part.expression, Item)
-            and part.expression.x is x
-            and part.expression.key == (number,)
-            and type(part.expression.key[0]) is int
-            and part.update is None
-            and part.scopes == nodes[start].scopes
-            for number, part in enumerate(parts)
-        )
+        taken = [part.expression if isinstance(part.expression, Item) else None for part in parts]
+        numbers = [item.key[0] for item in taken if item is not None and item.x is x and len(item.key) == 1]
+        is_all = len(parts) == size and numbers == [*range(len(parts))] and all(type(n) is int for n in numbers)
+        is_all = is_all and all(part.update is None and part.scopes == nodes[start].scopes for part in parts)
         if is_all:
             outputs = [part.outputs[0] for part in parts]
             kept.append(dataclasses.replace(nodes[start], outputs=outputs, expression=call("ops.unstack", x)))
@@ -177,10 +172,10 @@ def _producing_expression(value: Expression, producers: Mapping[int, Node]) -> E
 def _as_channel_shuffle(expression: Call, producers: Mapping[int, Node]) -> Call | None:
     """Return the channel shuffle that a reshape is the last step of."""
     swap = _producing_expression(expression.args[0], producers)
-    if not isinstance(swap, Call) or swap.function != "ops.swapaxes" or swap.args[1:] != (1, 2):
+    if not _graph.is_call(swap, "ops.swapaxes") or swap.args[1:] != (1, 2):
         return None
     split = _producing_expression(swap.args[0], producers)
-    if not isinstance(split, Call) or split.function != "ops.reshape" or not isinstance(split.args[0], Value):
+    if not _graph.is_call(split, "ops.reshape") or not isinstance(split.args[0], Value):
         return None
     x, shape = split.args[0], tuple(split.args[1])
     after = tuple(expression.args[1])
@@ -196,7 +191,7 @@ def _merge_mean_and_reshape(
 ) -> Call | None:
     """Return the mean without the axes that a reshape of it takes away, or with those that it puts back."""
     value, mean = expression.args[0], _producing_expression(expression.args[0], producers)
-    if not isinstance(mean, Call) or mean.function != "ops.mean" or counts[id(value)] > 1:
+    if not _graph.is_call(mean, "ops.mean") or counts[id(value)] > 1:
         return None
     x, options = mean.args[0], dict(mean.kwargs)
     axes = options.get("axis")
@@ -233,7 +228,7 @@ def _put_once(
     inner = _here(value, producers, scopes)
     if counts[id(value)] > 1 or not isinstance(value, Value) or not isinstance(axis, int):
         return None
-    if isinstance(inner, Call) and inner.function == "ops.expand_dims" and isinstance(inner.args[1], int):
+    if _graph.is_call(inner, "ops.expand_dims") and isinstance(inner.args[1], int):
         x, axes = inner.args[0], [inner.args[1]]
         key: list[Any] = [_WHOLE] * (value.ndim - 1)
         key.insert(axes[0] % value.ndim, None)
@@ -248,7 +243,7 @@ def _put_once(
 def _is_true(a: Expression, b: Expression, producers: Mapping[int, Node]) -> bool:
     """Say whether `a` is True everywhere, so that `a & b` is the mask `b`."""
     made = _producing_expression(a, producers)
-    is_one = isinstance(made, Call) and made.function == "ops.ones" and isinstance(b, Value)
+    is_one = _graph.is_call(made, "ops.ones") and isinstance(b, Value)
     return is_one and made.args[0] in ((), b.shape) and "bool" in (a.dtype, b.dtype) and a.dtype == b.dtype
 
 
@@ -283,14 +278,14 @@ def _leaves(expression: Expression) -> list[Expression]:
 def _as_range_loop(node: Node, producers: Mapping[int, Node]) -> list[Node]:
     """Return a loop that counts up to a fixed number as one over a range, which JAX differentiates; `[]` for others."""
     expression = node.expression
-    if not isinstance(expression, Call) or expression.function != "ops.while_loop" or expression.kwargs:
+    if not _graph.is_call(expression, "ops.while_loop") or expression.kwargs:
         return []
     cond, body, init = expression.args
     if not isinstance(init, tuple) or len(init) < 2:
         return []
     tested = {id(statement.outputs[0]): statement.expression for statement in cond.nodes}
     test = tested.get(id(cond.outputs), cond.outputs)
-    if not (isinstance(test, Call) and test.function == "ops.less" and len(test.args) == 2):
+    if not (_graph.is_call(test, "ops.less") and len(test.args) == 2):
         return []
     index, upper = test.args
     number = next((i for i, parameter in enumerate(cond.parameters) if parameter is index), None)
@@ -303,7 +298,7 @@ def _as_range_loop(node: Node, producers: Mapping[int, Node]) -> list[Node]:
         isinstance(step, Call) and step.function == "ops.add" and step.args == (counter, 1)
     )
     lower = _producing_expression(init[number], producers)
-    is_number = isinstance(lower, Call) and lower.function in ("ops.cast", "ops.convert_to_tensor", "ops.array")
+    is_number = _graph.is_call(lower, "ops.cast", "ops.convert_to_tensor", "ops.array")
     lower = lower.args[0] if is_number else init[number]
     if not adds or type(lower) is not int or (isinstance(upper, Dim) and lower != 0):
         return []

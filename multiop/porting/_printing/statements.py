@@ -26,6 +26,7 @@ from multiop.porting._graph import (
     Name,
     Node,
     Value,
+    is_call,
 )
 from multiop.porting._printing import loops, recurrences
 from multiop.porting._printing.expressions import Text
@@ -297,7 +298,7 @@ def _pattern(expression: Expression) -> Expression:
     pattern: Expression = None
     if isinstance(expression, Apply):
         pattern = None if isinstance(expression.function, Foreign) else expression.function.outputs
-    elif isinstance(expression, Call) and expression.function == "ops.while_loop":
+    elif is_call(expression, "ops.while_loop"):
         pattern = expression.args[2]
     elif isinstance(expression, Call) and _graph.functions(expression):
         pattern = _graph.functions(expression)[0].outputs

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
-from multiop.porting._graph import Body, Call, Expression, Value
+from multiop.porting._graph import Body, Expression, Value, is_call
 
 
 @dataclasses.dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Loop(Body):
 
 def is_for(expression: Expression) -> bool:
     """Say whether a statement is a loop with a body."""
-    return isinstance(expression, Call) and expression.function == "for"
+    return is_call(expression, "for")
 
 
 @dataclasses.dataclass(eq=False)

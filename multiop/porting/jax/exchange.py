@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 
 import jax
 import numpy as np
 
 from multiop import config, extend, op_convert_to_numpy
-from multiop.porting._spec import Spec
+from multiop.porting._spec import Spec, closes_over, depends_on_more, functional, is_written, recording  # noqa: F401
 
 _WIDE = ("int64", "uint64", "float64", "complex128")
 orders = 3  # how often its results can be differentiated: multiop traces a rule's rules ahead
@@ -35,26 +34,6 @@ def is_concrete(xs):
     return not any(isinstance(x, jax.core.Tracer) for x in xs)
 
 
-def is_written(x):
-    """Say whether somebody changed `x` in place, which cannot be done here."""
-    return False
-
-
-def closes_over(called, specs):
-    """Say whether a function depends on a parameter that it closes over and that asks for a gradient by itself."""
-    return False
-
-
-def recording():
-    """Record what `depends_on_more` looks at: the results say it by themselves."""
-    return contextlib.nullcontext()
-
-
-def depends_on_more(tape, xs, ys):
-    """Say whether `ys` have a gradient in anything but `xs`."""
-    return False
-
-
 def callback(called, xs):
     """Return the results of a foreign function on tracers: a call of the host that the compiler does not look into."""
     specs = called.specs([Spec(x.shape, x.dtype.name) for x in xs])
@@ -78,8 +57,3 @@ def infer(called, specs):
     with config.use_backend("jax"):
         results = jax.eval_shape(called.function, [jax.ShapeDtypeStruct(spec.shape, spec.dtype) for spec in specs])
     return [Spec(result.shape, result.dtype.name) for result in results]
-
-
-def functional(model):
-    """Return a model as a function of its parameters and inputs, and its parameters; `None` for what is a function."""
-    return

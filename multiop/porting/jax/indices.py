@@ -8,13 +8,12 @@ is replaced, in the source.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
-from multiop.porting._rows import Row, Untranslated, add_sizes, block_replaced, is_number, part, sizes
+from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call, is_call
+from multiop.porting._rows import Untranslated, add_sizes, block_replaced, is_number, part, sizes
 
 _LIMITS = {name: np.iinfo(name) for name in ("int8", "uint8", "int16", "uint16", "uint32", "uint64")}
 _RESHAPING = {"reshape", "expand_dims", "squeeze", "broadcast_to", "transpose", "swapaxes", "moveaxis", "flip"}
@@ -22,17 +21,17 @@ _RESHAPING |= {"repeat", "tile", "stop_gradient"}
 _UPDATES = {"set": "set_item", "add": "add_at", "mul": "multiply_at", "max": "maximum_at", "min": "minimum_at"}
 
 
-def integers(numbers: Sequence[Any]) -> tuple[int, ...]:
+def integers(numbers):
     """Return dimensions as ints, which NumPy's may be."""
     return tuple(map(int, numbers))
 
 
-def reorder_axes(x: Expression, order: Sequence[int]) -> Expression:
+def reorder_axes(x, order):
     """Return a tensor with its dimensions in another order."""
     return x if list(order) == list(range(len(order))) else call("ops.transpose", x, tuple(order))
 
 
-def expand_axes(x: Expression, axes: Sequence[int], ndim: int) -> Expression:
+def expand_axes(x, axes, ndim):
     """Return a tensor with dimensions of size 1 at some axes of the result, which has `ndim`."""
     axis: Any = tuple(axes) if len(axes) > 1 else axes[0] if axes and axes[0] < ndim - 1 else -1
     return call("ops.expand_dims", x, axis) if axes else x
@@ -41,7 +40,7 @@ def expand_axes(x: Expression, axes: Sequence[int], ndim: int) -> Expression:
 # sizes, and the ranges of indices
 
 
-def difference(size: Any, count: Any) -> Any:
+def difference(size, count):
     """Return a size less another one."""
     if not isinstance(size, Dim) and not isinstance(count, Dim):
         return size - count
@@ -55,13 +54,13 @@ def difference(size: Any, count: Any) -> Any:
     return Dim(f"{size.text if isinstance(size, Dim) else size} - {taken}", symbols)
 
 
-def negate_size(size: Any) -> Any:
+def negate_size(size):
     if not isinstance(size, Dim):
         return -size
     return Dim(f"-{size.text}" if size.text.isidentifier() else f"-({size.text})", size.symbols)
 
 
-def span(x: Expression, made: Any) -> tuple[Any, Any] | None:
+def span(x, made):
     """Return the smallest and the largest entry that a tensor of integers may have, where these are known."""
     if isinstance(x, (int, list, np.ndarray)) and not isinstance(x, bool):
         array = np.asarray(x)
@@ -100,11 +99,11 @@ def span(x: Expression, made: Any) -> tuple[Any, Any] | None:
     return limits
 
 
-def _is_known(shape: Sequence[Any]) -> bool:
+def _is_known(shape):
     return len(shape) == 1 or not any(isinstance(size, Dim) for size in shape)
 
 
-def is_inside(index: Expression, low: Any, top: Any, made: Any) -> bool:
+def is_inside(index, low, top, made):
     """Say whether all entries of an index are known to be from `low` to `top`."""
     bounds = span(index, made)
     if bounds is None or isinstance(bounds[0], Dim):
@@ -114,7 +113,7 @@ def is_inside(index: Expression, low: Any, top: Any, made: Any) -> bool:
     return is_low and is_high
 
 
-def clip_index(index: Expression, low: Any, top: Any) -> Expression:
+def clip_index(index, low, top):
     limits = _LIMITS.get(getattr(index, "dtype", ""))
     if limits is not None:  # a bound must fit in the dtype of the index
         low = max(low, int(limits.min)) if isinstance(low, int) else 0 if limits.min == 0 else low
@@ -122,25 +121,25 @@ def clip_index(index: Expression, low: Any, top: Any) -> Expression:
     return call("ops.clip", index, low, top)
 
 
-def drop_wrap(index: Expression, size: Any, made: Any) -> Expression:
+def drop_wrap(index, size, made):
     """Return an index without the step that lets it count from the end, which multiop's ops do by themselves."""
     expression = made(index)
-    if isinstance(expression, Call) and expression.function == "ops.cast" and isinstance(expression.args[0], Value):
+    if is_call(expression, "ops.cast") and isinstance(expression.args[0], Value):
         inner = drop_wrap(expression.args[0], size, made)
         return index if inner is expression.args[0] else inner
-    if isinstance(expression, Call) and expression.function == "ops.where" and len(expression.args) == 3:
+    if is_call(expression, "ops.where") and len(expression.args) == 3:
         condition, shifted, plain = expression.args
         condition, shifted = made(condition), made(shifted)
-        is_negative = isinstance(condition, Call) and condition.function == "ops.less" and condition.args[1:] == (0,)
+        is_negative = is_call(condition, "ops.less") and condition.args[1:] == (0,)
         if is_negative and condition.args[0] is plain:
             if isinstance(shifted, Infix) and shifted.operator == "+":
                 first, step = shifted.left, shifted.right
-            elif isinstance(shifted, Call) and shifted.function == "ops.add":
+            elif is_call(shifted, "ops.add"):
                 first, step = shifted.args
             else:
                 return index
             step = made(step)
-            step = step.args[0] if isinstance(step, Call) and step.function == "ops.cast" else step
+            step = step.args[0] if is_call(step, "ops.cast") else step
             if first is plain and step == size:
                 return plain  # type: ignore[no-any-return]
     return index
@@ -149,7 +148,7 @@ def drop_wrap(index: Expression, size: Any, made: Any) -> Expression:
 class Place:
     """Where a gather or a scatter picks from one dimension: an index that is in range, and where it was so."""
 
-    def __init__(self, index: Expression, size: Any, count: Any, made: Any, wraps: bool = True):
+    def __init__(self, index, size, count, made, wraps=True):
         """Take an index of JAX, the size of the dimension, and how many entries there are from the index on."""
         self.plain = drop_wrap(index, size, made) if count == 1 and wraps else index
         self.is_unsigned = getattr(self.plain, "dtype", "").startswith("uint")
@@ -160,7 +159,7 @@ class Place:
         self.size = size
 
     @property
-    def index(self) -> Expression:
+    def index(self):
         """The index, clipped; negative ones may count from the end."""
         if self.is_safe:
             return self.plain
@@ -169,12 +168,12 @@ class Place:
         return np.clip(np.asarray(self.plain), self.low, self.top).tolist()  # type: ignore[no-any-return]
 
     @property
-    def inside(self) -> Expression:
+    def inside(self):
         """Which indices are in range."""
         return call("in_range", self.plain, self.low, self.end)
 
     @property
-    def counted(self) -> Expression:
+    def counted(self):
         """The index, for a function that lets negative ones count from the end whether JAX does so or not."""
         if self.is_unsigned:
             return call("ops.cast", clip_index(self.plain, 0, self.size), DType("int32"))
@@ -183,7 +182,7 @@ class Place:
         return call("ops.where", call("ops.less", self.plain, 0), self.size, self.plain)
 
 
-def all_inside(places: Sequence[Place]) -> Expression | None:
+def all_inside(places):
     """Return where all of some indices are in range; `None` if that is known."""
     unsafe = [place.inside for place in places if not place.is_safe]
     inside = unsafe[0] if unsafe else None
@@ -195,7 +194,7 @@ def all_inside(places: Sequence[Place]) -> Expression | None:
 # slices
 
 
-def bound_start(start: Expression, size: Any, count: Any, made: Any) -> Expression:
+def bound_start(start, size, count, made):
     """Return where a slice begins, moved back so that it fits."""
     top = difference(size, count)
     if size == count or (is_number(start) and start <= 0):
@@ -205,7 +204,7 @@ def bound_start(start: Expression, size: Any, count: Any, made: Any) -> Expressi
     return start if is_inside(start, 0, top, made) else clip_index(start, 0, top)
 
 
-def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, made: Any) -> Expression:
+def dynamic_slice(x, *starts, slice_sizes, out, made):
     """Cut a block; JAX moves one that would reach over the end back into the tensor."""
     key, moving = [], []
     for axis, (start, count) in enumerate(zip(starts, slice_sizes, strict=True)):
@@ -243,7 +242,7 @@ def dynamic_slice(x: Value, *starts: Expression, slice_sizes: Any, out: Value, m
     return y
 
 
-def dynamic_update(x: Value, update: Value, *starts: Expression, made: Any) -> Expression:
+def dynamic_update(x, update, *starts, made):
     places = [bound_start(*each, made) for each in zip(starts, x.shape, update.shape, strict=True)]
     return block_replaced(x, places, update)
 
@@ -251,27 +250,27 @@ def dynamic_update(x: Value, update: Value, *starts: Expression, made: Any) -> E
 # gathers and scatters
 
 
-def index_columns(indices: Any, count: int, made: Any) -> list[Expression]:
+def index_columns(indices, count, made):
     """Return what stands in each column of a tensor of index vectors, whose last dimension is removed."""
     if isinstance(indices, np.ndarray):
         return [indices[..., i].tolist() for i in range(count)]
     expression = made(indices)
-    if isinstance(expression, Call) and expression.function == "ops.expand_dims" and count == 1:
+    if is_call(expression, "ops.expand_dims") and count == 1:
         inner, axis = expression.args
         if isinstance(inner, Value) and (axis == -1 or axis == inner.ndim):
             return [inner]
-    if isinstance(expression, Call) and expression.function == "ops.concatenate" and len(expression.args[0]) == count:
+    if is_call(expression, "ops.concatenate") and len(expression.args[0]) == count:
         return [index_columns(arg, 1, made)[0] for arg in expression.args[0]]
-    if isinstance(expression, Call) and expression.function in ("ops.zeros", "ops.ones") and count == 1:
+    if is_call(expression, "ops.zeros", "ops.ones") and count == 1:
         return [int(expression.function == "ops.ones")]
-    if isinstance(expression, Call) and expression.function == "ops.full" and count == 1:
+    if is_call(expression, "ops.full") and count == 1:
         return [expression.args[1]]
     if count == 1:
         return [call("ops.squeeze", indices, axis=-1)]
     return [Item(indices, (Ellipsis, i)) for i in range(count)]
 
 
-def _columns(indices: Any, count: int, made: Any, emit: Any) -> list[Expression]:
+def _columns(indices, count, made, emit):
     """Return the columns of index vectors as tensors, and as what is known of them."""
     columns = []
     for column in index_columns(indices, count, made):
@@ -281,7 +280,7 @@ def _columns(indices: Any, count: int, made: Any, emit: Any) -> list[Expression]
     return columns
 
 
-def _fill(mode: Any, fill_value: Any, dtype: str) -> Any:
+def _fill(mode, fill_value, dtype):
     """Return what a gather puts in for what is out of range.
 
     That is `Ellipsis` for the nearest entry, and `None` for it without a gradient: so JAX takes an index that is
@@ -299,17 +298,7 @@ def _fill(mode: Any, fill_value: Any, dtype: str) -> Any:
     return int(np.iinfo(dtype).min) if dtype.startswith("int") else math.nan
 
 
-def gather(
-    x: Value,
-    indices: Any,
-    dimension_numbers: Any,
-    slice_sizes: Any,
-    mode: Any,
-    fill_value: Any,
-    out: Value,
-    made: Any,
-    emit: Any,
-) -> Expression:
+def gather(x, indices, dimension_numbers, slice_sizes, mode, fill_value, out, made, emit):
     """Write what `take`, `take_along_axis` and `x[...]` make of a gather."""
     numbers = dimension_numbers
     lone = lone_axes(x, indices, numbers, slice_sizes)
@@ -348,7 +337,7 @@ def gather(
     if gathered is None:
         whole = {axis: Place(column, x.shape[axis], slice_sizes[axis], made, False) for axis, column in pairs}
         gathered = _entries(x, {axis: place.index for axis, place in whole.items()}, numbers, slice_sizes, index_shape)
-    if inside is None or (isinstance(gathered, Call) and gathered.function == "take_or_fill"):
+    if inside is None or (is_call(gathered, "take_or_fill")):
         return gathered
     inside = expand_axes(inside, offsets, out.ndim)
     if fill is None:
@@ -357,15 +346,7 @@ def gather(
     return call("ops.where", inside, gathered, fill)
 
 
-def _as_one_gather(
-    x: Value,
-    places: Mapping[int, Place],
-    numbers: Any,
-    slice_sizes: Any,
-    index_shape: Sequence[Any],
-    fill: Any,
-    out: Value,
-) -> Expression | None:
+def _as_one_gather(x, places, numbers, slice_sizes, index_shape, fill, out):
     """Return a gather as one op; `None` for a form that no op has."""
     batch, collapsed = integers(numbers.operand_batching_dims), integers(numbers.collapsed_slice_dims)
     picked, offsets = tuple(places), integers(numbers.offset_dims)
@@ -413,7 +394,7 @@ def _as_one_gather(
     return call("ops.get_item", source, at if len(at) > 1 else at[0])
 
 
-def lone_axes(x: Value, indices: Any, numbers: Any, slice_sizes: Any) -> list[int]:
+def lone_axes(x, indices, numbers, slice_sizes):
     """Return the dimensions in which a gather picks one entry and keeps the dimension."""
     if isinstance(indices, np.ndarray) or numbers.operand_batching_dims:
         return []
@@ -421,15 +402,7 @@ def lone_axes(x: Value, indices: Any, numbers: Any, slice_sizes: Any) -> list[in
     return [axis for axis in picked if slice_sizes[axis] == 1 != x.shape[axis]]
 
 
-def _along(
-    source: Expression,
-    x: Value,
-    places: Mapping[int, Place],
-    picked: Sequence[int],
-    numbers: Any,
-    index_shape: Sequence[Any],
-    whole: Sequence[int],
-) -> Expression | None:
+def _along(source, x, places, picked, numbers, index_shape, whole):
     """Write a gather with batch dimensions as `take_along_axis`."""
     batch, of_index = integers(numbers.operand_batching_dims), integers(numbers.start_indices_batching_dims)
     if len(picked) != 1 or whole or sorted((*batch, picked[0])) != list(range(x.ndim)):
@@ -444,7 +417,7 @@ def _along(
     return None
 
 
-def _known_place(x: Value, indices: Any, picked: Sequence[int]) -> dict[int, int] | None:
+def _known_place(x, indices, picked):
     """Return the only place that is picked from, if it is known whether it is in range."""
     if not isinstance(indices, np.ndarray) or indices.size != len(picked):
         return None
@@ -452,7 +425,7 @@ def _known_place(x: Value, indices: Any, picked: Sequence[int]) -> dict[int, int
     return at if all(start <= 0 or isinstance(x.shape[axis], int) for axis, start in at.items()) else None
 
 
-def bound_places(x: Value, at: dict[int, int], counts: Mapping[int, Any]) -> tuple[dict[int, int], bool]:
+def bound_places(x, at, counts):
     """Return where a known block begins, moved back so that it fits, and whether it was out of range."""
     tops = {axis: difference(x.shape[axis], counts.get(axis, 1)) for axis in at}
     known = {axis: top for axis, top in tops.items() if isinstance(top, int)}
@@ -460,9 +433,7 @@ def bound_places(x: Value, at: dict[int, int], counts: Mapping[int, Any]) -> tup
     return bounded, bounded != at
 
 
-def constant_slices(
-    x: Value, at: dict[int, int], collapsed: Any, slice_sizes: Any, index_shape: Any, fill: Any, out: Value
-) -> Expression:
+def constant_slices(x, at, collapsed, slice_sizes, index_shape, fill, out):
     """Write a gather at one place that is known as `x[...]`."""
     at, is_outside = bound_places(x, at, dict(enumerate(slice_sizes)))
     if fill not in (None, ...) and is_outside:
@@ -485,7 +456,7 @@ def constant_slices(
 class _Axes:
     """The dimensions of a tensor that a gather picks from: those with an index come first, those that are whole last."""
 
-    def __init__(self, shape: Sequence[Any], counts: Mapping[int, Any], starts: Mapping[int, Any]):
+    def __init__(self, shape, counts, starts):
         """Take a shape, how many entries of each dimension that stays are picked, and where these begin."""
         self.windows = list(counts)
         self.moved = [axis for axis in counts if axis in starts or counts[axis] != shape[axis]]
@@ -493,13 +464,7 @@ class _Axes:
         self.order = [*[axis for axis in range(len(shape)) if axis not in self.whole], *self.whole]
         self.indexed = self.order[: len(shape) - len(self.whole)]
 
-    def keys(
-        self,
-        starts: Mapping[int, Any],
-        batches: Mapping[int, int],
-        index_shape: Sequence[Any],
-        counts: Mapping[int, Any],
-    ) -> list[Expression]:
+    def keys(self, starts, batches, index_shape, counts):
         """Return an index for each dimension that is not whole; together they broadcast to what is picked."""
         ndim, more = len(index_shape), len(self.moved)
         keys: list[Expression] = []
@@ -519,16 +484,14 @@ class _Axes:
             keys.append(index)
         return keys
 
-    def places(self, offsets: Sequence[int], ndim: int) -> list[int]:
+    def places(self, offsets, ndim):
         """Return where each dimension of what is picked stands in the result: the index's, then the moved, the whole."""
         of_window = dict(zip(self.windows, offsets, strict=True))
         front = [axis for axis in range(ndim) if axis not in offsets]
         return [*front, *[of_window[axis] for axis in (*self.moved, *self.whole)]]
 
 
-def _entries(
-    x: Value, starts: Mapping[int, Any], numbers: Any, slice_sizes: Any, index_shape: Sequence[Any]
-) -> Expression:
+def _entries(x, starts, numbers, slice_sizes, index_shape):
     """Write a gather of any form, by the index of each entry."""
     batch, offsets = integers(numbers.operand_batching_dims), integers(numbers.offset_dims)
     removed = {*integers(numbers.collapsed_slice_dims), *batch}
@@ -543,72 +506,64 @@ def _entries(
     return reorder_axes(y, np.argsort(places).tolist())
 
 
-def scatter(kind: str) -> Row:
+def scatter(kind, x, indices, updates, dimension_numbers, mode, out, made, emit):
     """Write what `x.at[...].set(...)` and `.add(...)` make of a scatter."""
-
-    def row(
-        x: Value, indices: Any, updates: Value, dimension_numbers: Any, mode: Any, out: Value, made: Any, emit: Any
-    ) -> Expression:
-        numbers = dimension_numbers
-        op = f"ops.{_UPDATES[kind]}"
-        is_clipped = getattr(mode, "name", "") == "CLIP"
-        picked, inserted = integers(numbers.scatter_dims_to_operand_dims), integers(numbers.inserted_window_dims)
-        window, batch = integers(numbers.update_window_dims), integers(numbers.operand_batching_dims)
-        axes = [axis for axis in range(x.ndim) if axis not in (*inserted, *batch)]
-        counts = {axis: updates.shape[place] for axis, place in zip(axes, window, strict=True)}
-        at = None if batch else _known_place(x, indices, picked)
-        if at is not None:
-            return _constant_scatter(op, x, updates, at, counts, window, is_clipped)
-        index_shape = tuple(indices.shape[:-1])
-        columns = dict(zip(picked, _columns(indices, len(picked), made, emit), strict=True))
-        columns = {
-            axis: column
-            for axis, column in columns.items()
-            if not (type(column) is int and column == 0 and counts.get(axis, 1) == x.shape[axis])
-        }
-        is_plain = tuple(columns) == inserted == tuple(range(len(inserted))) and not batch
-        is_plain = is_plain and window == tuple(range(updates.ndim - len(window), updates.ndim)) and bool(columns)
-        is_plain = is_plain and all(counts[axis] == x.shape[axis] for axis in axes)
-        places = {
-            axis: Place(column, x.shape[axis], counts.get(axis, 1), made, is_plain) for axis, column in columns.items()
-        }
-        drops = not is_clipped and not all(place.is_safe for place in places.values())
-        if is_plain:
-            if _is_segment_sum(kind, x, places, index_shape, made):
-                return call("ops.segment_sum", updates, places[0].plain, x.shape[0])
-            key = tuple(place.counted if drops else place.index for place in places.values())
-            if drops:
-                return call("update_in_range", Name(op), x, key, updates)
-            return call(op, x, key if len(key) > 1 else key[0], updates)
-        starts = {axis: place.index for axis, place in places.items()}
+    numbers = dimension_numbers
+    op = f"ops.{_UPDATES[kind]}"
+    is_clipped = getattr(mode, "name", "") == "CLIP"
+    picked, inserted = integers(numbers.scatter_dims_to_operand_dims), integers(numbers.inserted_window_dims)
+    window, batch = integers(numbers.update_window_dims), integers(numbers.operand_batching_dims)
+    axes = [axis for axis in range(x.ndim) if axis not in (*inserted, *batch)]
+    counts = {axis: updates.shape[place] for axis, place in zip(axes, window, strict=True)}
+    at = None if batch else _known_place(x, indices, picked)
+    if at is not None:
+        return _constant_scatter(op, x, updates, at, counts, window, is_clipped)
+    index_shape = tuple(indices.shape[:-1])
+    columns = dict(zip(picked, _columns(indices, len(picked), made, emit), strict=True))
+    columns = {
+        axis: column
+        for axis, column in columns.items()
+        if not (type(column) is int and column == 0 and counts.get(axis, 1) == x.shape[axis])
+    }
+    is_plain = tuple(columns) == inserted == tuple(range(len(inserted))) and not batch
+    is_plain = is_plain and window == tuple(range(updates.ndim - len(window), updates.ndim)) and bool(columns)
+    is_plain = is_plain and all(counts[axis] == x.shape[axis] for axis in axes)
+    places = {
+        axis: Place(column, x.shape[axis], counts.get(axis, 1), made, is_plain) for axis, column in columns.items()
+    }
+    drops = not is_clipped and not all(place.is_safe for place in places.values())
+    if is_plain:
+        if _is_segment_sum(kind, x, places, index_shape, made):
+            return call("ops.segment_sum", updates, places[0].plain, x.shape[0])
+        key = tuple(place.counted if drops else place.index for place in places.values())
         if drops:
-            first = next(axis for axis, place in places.items() if not place.is_safe)
-            starts[first] = call("ops.where", all_inside(list(places.values())), starts[first], x.shape[first])
-        arrangement = _Axes(x.shape, counts, starts)
-        batches = dict(zip(batch, integers(numbers.scatter_indices_batching_dims), strict=True))
-        keys = arrangement.keys(starts, batches, index_shape, counts)
-        if not keys or all(isinstance(each, int) for each in keys):
-            raise Untranslated("a scatter of this form")
-        updates = reorder_axes(updates, arrangement.places(window, updates.ndim))
-        y = reorder_axes(x, arrangement.order)
-        key = tuple(keys)
-        y = call("update_in_range", Name(op), y, key, updates) if drops else call(op, y, key, updates)
-        return reorder_axes(y, np.argsort(arrangement.order).tolist())
+            return call("update_in_range", Name(op), x, key, updates)
+        return call(op, x, key if len(key) > 1 else key[0], updates)
+    starts = {axis: place.index for axis, place in places.items()}
+    if drops:
+        first = next(axis for axis, place in places.items() if not place.is_safe)
+        starts[first] = call("ops.where", all_inside(list(places.values())), starts[first], x.shape[first])
+    arrangement = _Axes(x.shape, counts, starts)
+    batches = dict(zip(batch, integers(numbers.scatter_indices_batching_dims), strict=True))
+    keys = arrangement.keys(starts, batches, index_shape, counts)
+    if not keys or all(isinstance(each, int) for each in keys):
+        raise Untranslated("a scatter of this form")
+    updates = reorder_axes(updates, arrangement.places(window, updates.ndim))
+    y = reorder_axes(x, arrangement.order)
+    key = tuple(keys)
+    y = call("update_in_range", Name(op), y, key, updates) if drops else call(op, y, key, updates)
+    return reorder_axes(y, np.argsort(arrangement.order).tolist())
 
-    return row
 
-
-def _is_segment_sum(kind: str, x: Value, places: Mapping[int, Place], index_shape: Sequence[Any], made: Any) -> bool:
+def _is_segment_sum(kind, x, places, index_shape, made):
     """Say whether a scatter adds rows to zeros, without those whose index is negative or too large."""
     zeros = made(x)
-    is_zero = isinstance(zeros, Call) and zeros.function == "ops.zeros" and x.dtype.startswith(("float", "bfloat"))
+    is_zero = is_call(zeros, "ops.zeros") and x.dtype.startswith(("float", "bfloat"))
     is_one = len(places) == 1 and len(index_shape) == 1 and isinstance(x.shape[0], int)
     return kind == "add" and is_zero and is_one and isinstance(places[0].plain, Value) and places[0].low == 0
 
 
-def _constant_scatter(
-    op: str, x: Value, updates: Expression, at: dict[int, int], counts: Mapping[int, Any], window: Any, clips: bool
-) -> Expression:
+def _constant_scatter(op, x, updates, at, counts, window, clips):
     """Write a scatter to one place that is known."""
     at, is_outside = bound_places(x, at, counts)
     if is_outside and not clips:
@@ -630,9 +585,7 @@ def _constant_scatter(
     return call(op, x, tuple(key) if len(key) != 1 else key[0], updates)
 
 
-def scatter_difference(
-    x: Value, indices: Any, updates: Value, dimension_numbers: Any, mode: Any, out: Value, made: Any, emit: Any
-) -> Expression:
+def scatter_difference(x, indices, updates, dimension_numbers, mode, out, made, emit):
     (negative,) = emit(call("ops.negative", updates), Value(updates.shape, updates.dtype))
-    added: Expression = scatter("add")(x, indices, negative, dimension_numbers, mode, out, made, emit)
+    added: Expression = scatter("add", x, indices, negative, dimension_numbers, mode, out, made, emit)
     return added

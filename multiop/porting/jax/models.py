@@ -81,7 +81,7 @@ def model_of(model: Any, training: bool) -> Model:
         name = type(model).__name__
         return _function(lambda module, *inputs, **options: module(*inputs, **options), (model,), {}, training, name)
     if isinstance(model, functools.partial):
-        if nnx is not None and len(model.args) == 1 and _modules_of_nnx(model.args):
+        if nnx is not None and len(model.args) == 1 and _outermost(model.args, nnx.Module):
             return _nnx(model.args[0], model.func, model.keywords, training, _name_of(model.func), model.func)
         return _function(model.func, model.args, model.keywords, training)
     return _function(model, (), {}, training)
@@ -135,10 +135,6 @@ def named_leaves(tree: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], 
 def is_key(leaf: Any) -> bool:
     """Say whether an array is a key of random numbers."""
     return isinstance(leaf, jax.Array) and jax.dtypes.issubdtype(leaf.dtype, jax.dtypes.prng_key)
-
-
-def _is_floating(leaf: Any) -> bool:
-    return bool(jax.dtypes.issubdtype(leaf.dtype, np.inexact))
 
 
 # linen
@@ -225,7 +221,7 @@ def _nnx(
                 variable = variable.replace(variable[...])
             replaced.append((path, variable))
         merged = nnx.merge(structure, nnx.from_flat_state(replaced))
-        for module in _modules_of_nnx(merged):
+        for module in _outermost(merged, nnx.Module):
             module.train() if training else module.eval()
         nodes = {
             id(node): (".".join(map(str, path)), isinstance(node, nnx.Sequential))
@@ -242,11 +238,10 @@ def _nnx(
     return model
 
 
-def _modules_of_nnx(tree: Any) -> list[Any]:
-    """Return the outermost modules in a tree."""
-    nnx = sys.modules["flax.nnx"]
-    leaves = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, nnx.Module))
-    return [leaf for leaf in leaves if isinstance(leaf, nnx.Module)]
+def _outermost(tree: Any, kind: Any) -> list[Any]:
+    """Return the outermost modules of a class in a tree."""
+    leaves = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, kind))
+    return [leaf for leaf in leaves if isinstance(leaf, kind)]
 
 
 # functions of pytrees, equinox
@@ -268,15 +263,16 @@ def _function(
     if len(trees) > 2:
         raise errors.ArgumentError("model: a partial function binds its parameters, or its parameters and its state")
     equinox = sys.modules.get("equinox")
+    is_equinox = equinox is not None and bool(_outermost(trees, equinox.Module))
     is_module = kind is not None
     callable_ = type(trees[0]).__call__ if is_module else function
     model = Model(
         kind or _name_of(function),
-        "equinox" if equinox is not None and _has_modules(trees) else "JAX",
+        "equinox" if is_equinox else "JAX",
         _names(callable_, 1 if is_module else len(trees)),
     )
     flags, key_name = _options(callable_, options, training)
-    if equinox is not None and not training and _has_modules(trees):
+    if is_equinox and not training:
         trees = equinox.nn.inference_mode(trees)
     parts = [named_leaves(tree) for tree in trees]
     constants: dict[str, Any] = {}
@@ -289,7 +285,7 @@ def _function(
             if is_key(leaf):
                 constants[path] = leaf
             else:
-                (model.params if _is_floating(leaf) else model.state)[path] = leaf
+                (model.params if jax.dtypes.issubdtype(leaf.dtype, np.inexact) else model.state)[path] = leaf
 
     def call(params: Any, state: Any, key: Any, *inputs: Any) -> Any:
         leaves = params | state | constants
@@ -312,12 +308,6 @@ def _function(
     return model
 
 
-def _has_modules(tree: Any) -> bool:
-    equinox = sys.modules["equinox"]
-    leaves = jax.tree.leaves(tree, is_leaf=lambda x: isinstance(x, equinox.Module))
-    return any(isinstance(leaf, equinox.Module) for leaf in leaves)
-
-
 def _modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], modules: list[Any], equinox: Any) -> None:
     """Note the path of each module of equinox in a tree."""
     if isinstance(tree, equinox.Module) and path:
@@ -329,45 +319,36 @@ def _modules_in(tree: Any, path: str, nodes: dict[int, tuple[str, bool]], module
             _modules_in(child, below, nodes, modules, equinox)
 
 
-def _watch_modules(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Any:
+@contextlib.contextmanager
+def _watch_modules(model: Model, nodes: dict[int, tuple[str, bool]], modules: list[Any]) -> Iterator[None]:
     """Mark what submodules compute, while the model runs."""
 
-    def mark_call(module: Any, call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if id(module) not in nodes:
-            return call(*args, **kwargs)
-        path, is_container = nodes[id(module)]
-        given = jax.tree.leaves((args, kwargs))  # equinox's states can be read once alone
-        with model.scope(path, type(module).__name__, is_container):
-            output = call(*args, **kwargs)
-        return model.see(path, module, given, output)
-
-    return _intercept_calls(modules, mark_call)
-
-
-@contextlib.contextmanager
-def _intercept_calls(modules: list[Any], intercept: Callable[..., Any]) -> Iterator[None]:
-    """Have each call of a module be one of `intercept(module, call, args, kwargs)`, where `call` is the module's own."""
-    classes = dict.fromkeys(type(module) for module in modules)
-    owners = {cls: "__call__" in vars(cls) for cls in classes}
-    originals = {cls: inspect.getattr_static(cls, "__call__", None) for cls in classes}
-
-    def replace_call(original: Any) -> Any:
-        def call(self: Any, *args: Any, **kwargs: Any) -> Any:
-            return intercept(self, original.__get__(self, type(self)), args, kwargs)
+    def watch(original: Any) -> Any:
+        def call(module: Any, *args: Any, **kwargs: Any) -> Any:
+            own = original.__get__(module, type(module))
+            if id(module) not in nodes:
+                return own(*args, **kwargs)
+            path, is_container = nodes[id(module)]
+            given = jax.tree.leaves((args, kwargs))  # equinox's states can be read once alone
+            with model.scope(path, type(module).__name__, is_container):
+                output = own(*args, **kwargs)
+            return model.see(path, module, given, output)
 
         return call
 
-    changed = [cls for cls, original in originals.items() if original is not None]
+    classes = {kind: inspect.getattr_static(kind, "__call__", None) for kind in map(type, modules)}
+    changed = {kind: original for kind, original in classes.items() if original is not None}
+    inherited = [kind for kind in changed if "__call__" not in vars(kind)]
     try:
-        for cls in changed:
-            type.__setattr__(cls, "__call__", replace_call(originals[cls]))
+        for kind, original in changed.items():
+            type.__setattr__(kind, "__call__", watch(original))
         yield
     finally:
-        for cls in changed:
-            if owners[cls]:
-                type.__setattr__(cls, "__call__", originals[cls])
+        for kind, original in changed.items():
+            if kind in inherited:
+                type.__delattr__(kind, "__call__")
             else:
-                type.__delattr__(cls, "__call__")
+                type.__setattr__(kind, "__call__", original)
 
 
 def flat_order(arrays: dict[str, Any]) -> dict[str, Any]:

@@ -7,11 +7,13 @@ value and gradient, or `None`. Expressions reach a rule with their operands simp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Any
 
-from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Infix, Value, call
+from multiop.porting import _patterns
+from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Infix, Value, call, is_call
+from multiop.porting._patterns import Named, Number
 from multiop.porting._rows import sizes
 from multiop.porting.jax.primitives import is_number
 
@@ -30,11 +32,6 @@ def simplify(expression: Expression, made: Made) -> Expression:
         else:
             return expression
     return expression
-
-
-def is_call(expression: Expression, *functions: str) -> bool:
-    """Say whether an expression calls one of some functions."""
-    return isinstance(expression, Call) and expression.function in functions
 
 
 def is_infix(expression: Expression, operators: str) -> bool:
@@ -85,19 +82,50 @@ def factors(expression: Expression, made: Made, depth: int = 0) -> tuple[float, 
     return 1, [expression]
 
 
+class _Reading:
+    """How expressions are read backwards; a `"product"` is its number and its factors, in any order."""
+
+    def __init__(self, made: Made):
+        self.made = made
+
+    def number(self, x: Expression) -> Any:
+        return x if is_number(x) else None
+
+    def is_close(self, number: Any, wanted: float, x: Expression) -> bool:
+        return number == wanted if isinstance(wanted, int) else close(number, wanted)
+
+    def orders(self, x: Expression, kinds: str, count: int) -> Iterable[Sequence[Expression]]:
+        inner = self.made(x)
+        if kinds == "product" and is_infix(inner, "*/"):
+            number, parts = factors(x, self.made)
+            return [(number, *order) for order in permutations(parts)] if len(parts) == count - 1 else ()
+        kind, operands = "", ()
+        if isinstance(inner, Call):
+            kind, operands = inner.function, inner.args
+        elif isinstance(inner, Infix):
+            kind, operands = inner.operator, (inner.left, inner.right)
+        if kind not in kinds.split("|") or len(operands) < count:
+            return ()
+        return permutations(operands) if kind in ("*", "+", "ops.maximum") else [operands]
+
+
+def matches(pattern: Any, expression: Expression, made: Made) -> Iterator[dict[str, Any]]:
+    """Yield what the names of a pattern stand for in an expression."""
+    return _patterns.matches(pattern, expression, _Reading(made))
+
+
 def is_true(expression: Expression, made: Made) -> Expression | None:
     """A bool that became a number, compared with zero."""
-    if is_call(expression, "ops.not_equal") and is_number(expression.args[1]) and expression.args[1] == 0:
-        inner = made(expression.args[0])
-        if is_call(inner, "ops.cast") and isinstance(inner.args[0], Value) and inner.args[0].dtype == "bool":
-            return inner.args[0]
+    for match in matches(("ops.not_equal", ("ops.cast", "x"), 0), expression, made):
+        if isinstance(match["x"], Value) and match["x"].dtype == "bool":
+            return match["x"]
     return None
 
 
 def merge_reshapes(expression: Expression, out: Value, made: Made) -> Expression:
     """Return one step for several that only change the shape; none if they give the shape back."""
     shaping = ("ops.reshape", "ops.expand_dims", "ops.squeeze")
-    if not is_call(expression, *shaping):
+    if not isinstance(expression, Call) or expression.function not in shaping:
         return expression
     x, steps = expression.args[0], 1
     while is_call(made(x), *shaping):
@@ -109,15 +137,14 @@ def merge_reshapes(expression: Expression, out: Value, made: Made) -> Expression
     )
 
 
+_SQUARE = ("ops.cast", ("ops.equal", ("ops.expand_dims", "columns", -1), Named("columns", ("ops.arange", "n"))))
+
+
 def identity_matrix(expression: Expression, made: Made) -> Expression | None:
     """Rows and columns of which the numbers are equal."""
-    if is_call(expression, "ops.cast"):
-        equal = made(expression.args[0])
-        if is_call(equal, "ops.equal") and isinstance(equal.args[1], Value):
-            rows, columns = made(equal.args[0]), made(equal.args[1])
-            is_square = is_call(rows, "ops.expand_dims") and rows.args[0] is equal.args[1] and rows.args[1] == -1
-            if is_square and is_call(columns, "ops.arange") and len(columns.args) == 1:
-                return call("ops.eye", columns.args[0], dtype=expression.args[1])
+    for match in matches(_SQUARE, expression, made):
+        if len(made(match["columns"]).args) == 1:
+            return call("ops.eye", match["n"], dtype=expression.args[1])
     return None
 
 
@@ -143,80 +170,65 @@ def pooling_in_front(expression: Expression, made: Made) -> Expression | None:
 
 def mean(expression: Expression, made: Made) -> Expression | None:
     """A sum over how many entries there are."""
-    if is_infix(expression, "/") or is_call(expression, "ops.divide"):
-        left, right = (expression.left, expression.right) if isinstance(expression, Infix) else expression.args
-        total = made(left)
-        if is_call(total, "ops.sum") and isinstance(total.args[0], Value):
-            x = total.args[0]
-            count = size_along(x, axes(total, x))
-            if (isinstance(right, Dim) and right.text == count) or (is_number(right) and right == count):
-                return Call("ops.mean", total.args, total.kwargs)
+    for match in matches(("/|ops.divide", Named("total", ("ops.sum", "x")), "count"), expression, made):
+        x, total, count = match["x"], made(match["total"]), match["count"]
+        size = size_along(x, axes(total, x)) if isinstance(x, Value) else None
+        if size is not None and (count.text if isinstance(count, Dim) else count) == size:
+            return Call("ops.mean", total.args, total.kwargs)
     return None
 
 
 def window_mean(expression: Expression, made: Made) -> Expression | None:
     """An average times a number, over the same number."""
-    if is_infix(expression, "/") and is_number(expression.right):
-        left = made(expression.left)
-        if is_infix(left, "*") and is_number(left.right) and left.right == expression.right:
-            return left.left
-    return None
+    return next((match["y"] for match in matches(("/", ("*", "y", Number("n")), Number("n")), expression, made)), None)
+
+
+_OF_SQUARES = Named("of_squares", ("ops.mean", ("ops.square", "x")))
+_FAST = ("ops.maximum", 0, ("-", _OF_SQUARES, ("ops.square", Named("center", ("ops.mean", "x")))))
+_SLOW = ("ops.mean", ("ops.square", Named("difference", ("-", "x", Named("center", ("ops.mean", "x"))))))
 
 
 def fast_variance(expression: Expression, made: Made) -> Expression | None:
     """`mean(x**2) - mean(x)**2`, kept from being negative: the variance, which is not."""
-    if not is_call(expression, "ops.maximum"):
-        return None
-    number, difference = expression.args if is_number(expression.args[0]) else expression.args[::-1]
-    difference = made(difference)
-    if not is_number(number) or number != 0 or not is_infix(difference, "-"):
-        return None
-    of_squares, square = made(difference.left), made(difference.right)
-    if not is_call(of_squares, "ops.mean") or not is_call(square, "ops.square"):
-        return None
-    squares, center = made(of_squares.args[0]), made(square.args[0])
-    is_same = is_call(squares, "ops.square") and is_call(center, "ops.mean") and squares.args[0] is center.args[0]
-    if is_same and center.kwargs == of_squares.kwargs:
-        return Call("ops.var", center.args, center.kwargs)
+    for match in matches(_FAST, expression, made):
+        center = made(match["center"])
+        if center.kwargs == made(match["of_squares"]).kwargs:
+            return Call("ops.var", center.args, center.kwargs)
     return None
 
 
 def slow_variance(expression: Expression, made: Made) -> Expression | None:
     """The mean of the squared distance from the mean."""
-    if not is_call(expression, "ops.mean"):
-        return None
-    square = made(expression.args[0])
-    difference = made(square.args[0]) if is_call(square, "ops.square") else None
-    if not is_infix(difference, "-"):
-        return None
-    x, center = difference.left, made(difference.right)
-    if is_call(center, "ops.mean") and center.args[0] is x and isinstance(x, Value):
-        is_same = axes(center, x) == axes(expression, square.args[0])
-        if is_same and (option(center, "keepdims") or axes(center, x) == tuple(range(axes(center, x)[-1] + 1))):
+    for match in matches(_SLOW, expression, made):
+        x, center = match["x"], made(match["center"])
+        if not isinstance(x, Value) or axes(center, x) != axes(expression, x):
+            continue
+        if option(center, "keepdims") or axes(center, x) == tuple(range(axes(center, x)[-1] + 1)):
             return Call("ops.var", (x,), expression.kwargs)
     return None
 
 
-# softmax and its like
+def largest(name: str) -> list[Any]:
+    """Return the pattern of a largest entry of `x`, also where it has no gradient, and 0 stands for an infinite one."""
+    top = Named(name, ("ops.max", "x"))
+    guarded = ("ops.where", ("ops.isfinite", top), top, 0)
+    return [top, guarded, ("ops.stop_gradient", [top, guarded])]
 
 
-def shift_of(expression: Expression, made: Made) -> tuple[Value, Call] | None:
-    """Return `x` and the largest entry of `x`, where an expression is the difference of both."""
-    expression = made(expression)
-    if not is_infix(expression, "-") or not isinstance(expression.left, Value):
-        return None
-    top = without_guard(made(expression.right), made)
-    if is_call(top, "ops.max") and top.args[0] is expression.left and option(top, "keepdims"):
-        return expression.left, top
-    return None
+_SHIFT = Named("shift", ("-", "x", largest("top")))
+_EXP = Named("exp", ("ops.exp", _SHIFT))
+_TOTAL = Named("total", ("ops.sum", _EXP))
+_SOFTMAX = ("/", _EXP, Named("total", ("ops.sum", "exp")))
+_LOG_SOFTMAX = ("-", _SHIFT, ("ops.log", Named("total", ("ops.sum", ("ops.exp", "shift")))))
+_LOGSUMEXP = ("+", ("ops.log", [_TOTAL, ("ops.abs", _TOTAL)]), largest("added"))
 
 
-def without_guard(top: Any, made: Made) -> Any:
-    """Return a largest entry where it has no gradient, and 0 stands for an infinite one."""
-    top = made(top.args[0]) if is_call(top, "ops.stop_gradient") else top
-    condition, chosen, other = map(made, top.args) if is_call(top, "ops.where") else (None, top, None)
-    is_guarded = is_call(condition, "ops.isfinite") and other == 0 and made(condition.args[0]) == chosen
-    return chosen if is_guarded else top
+def exp_sums(pattern: Any, expression: Expression, made: Made) -> Iterator[tuple[Value, Any, Call, dict[str, Any]]]:
+    """Yield `x`, the axes of its largest entry, and the sum of exponentials, which is along the same ones."""
+    for match in matches(pattern, expression, made):
+        x, top, total = match["x"], made(match["top"]), made(match["total"])
+        if isinstance(x, Value) and option(top, "keepdims") and axes(top, x) == axes(total, x):
+            yield x, one_axis(x, top), total, match
 
 
 def one_axis(x: Value, top: Call) -> Any:
@@ -226,167 +238,88 @@ def one_axis(x: Value, top: Call) -> Any:
 
 def softmax(expression: Expression, made: Made) -> Expression | None:
     """`exp(x - max) / sum(exp(x - max))`."""
-    if not is_infix(expression, "/"):
-        return None
-    exponential, total = made(expression.left), made(expression.right)
-    if not is_call(exponential, "ops.exp") or not is_call(total, "ops.sum") or not option(total, "keepdims"):
-        return None
-    shift = shift_of(exponential.args[0], made)
-    if shift is None or total.args[0] is not expression.left or not isinstance(expression.left, Value):
-        return None
-    x, top = shift
-    if axes(top, x) == axes(total, expression.left):
-        return call("ops.softmax", x, axis=one_axis(x, top))
+    for x, axis, total, _ in exp_sums(_SOFTMAX, expression, made):
+        if option(total, "keepdims"):
+            return call("ops.softmax", x, axis=axis)
     return None
 
 
 def log_softmax(expression: Expression, made: Made) -> Expression | None:
-    """`(x - max) - log(sum(exp(x - max)))`."""
-    if not is_infix(expression, "-"):
-        return None
-    logarithm = made(expression.right)
-    total = made(logarithm.args[0]) if is_call(logarithm, "ops.log") else None
-    exponential = made(total.args[0]) if is_call(total, "ops.sum") and option(total, "keepdims") else None
-    if not is_call(exponential, "ops.exp") or exponential.args[0] is not expression.left:
-        return None
-    shift = shift_of(expression.left, made)
-    if shift is None or axes(shift[1], shift[0]) != axes(total, shift[0]):
-        return None
-    return call("ops.log_softmax", shift[0], axis=one_axis(shift[0], shift[1]))
-
-
-def log_of_softmax(expression: Expression, made: Made) -> Expression | None:
-    if is_infix(expression, "-") and isinstance(expression.left, Value):
-        other = made(expression.right)
-        if is_call(other, "ops.logsumexp") and other.args[0] is expression.left and option(other, "keepdims"):
-            return call("ops.log_softmax", expression.left, axis=option(other, "axis"))
+    """`(x - max) - log(sum(exp(x - max)))`, or `x - logsumexp(x)`."""
+    for x, axis, total, _ in exp_sums(_LOG_SOFTMAX, expression, made):
+        if option(total, "keepdims"):
+            return call("ops.log_softmax", x, axis=axis)
+    for match in matches(("-", "x", Named("total", ("ops.logsumexp", "x"))), expression, made):
+        if isinstance(match["x"], Value) and option(made(match["total"]), "keepdims"):
+            return call("ops.log_softmax", match["x"], axis=option(made(match["total"]), "axis"))
     return None
 
 
 def logsumexp(expression: Expression, made: Made) -> Expression | None:
     """`log(sum(exp(x - max))) + max`."""
-    if not is_infix(expression, "+"):
-        return None
-    logarithm, top = made(expression.left), made(expression.right)
-    if not is_call(logarithm, "ops.log"):
-        logarithm, top = top, logarithm
-    total = made(logarithm.args[0]) if is_call(logarithm, "ops.log") else None
-    total = made(total.args[0]) if is_call(total, "ops.abs") else total
-    exponential = made(total.args[0]) if is_call(total, "ops.sum") else None
-    shift = shift_of(exponential.args[0], made) if is_call(exponential, "ops.exp") else None
-    if shift is None:
-        return None
-    x, shifted = shift
-    top = without_guard(top, made)
-    is_same = is_call(top, "ops.max") and top.args[0] is x and axes(top, x) == axes(shifted, x) == axes(total, x)
-    if is_same and option(top, "keepdims") == option(total, "keepdims"):
-        return call("ops.logsumexp", x, axis=one_axis(x, top), keepdims=option(total, "keepdims"))
+    for x, axis, total, match in exp_sums(_LOGSUMEXP, expression, made):
+        added = made(match["added"])
+        if axes(added, x) == axes(total, x) and option(added, "keepdims") == option(total, "keepdims"):
+            return call("ops.logsumexp", x, axis=axis, keepdims=option(total, "keepdims"))
     return None
 
 
 # activations
 
 
+_ROOT = math.sqrt(0.5)
+_CUBIC = ("+", "x", ("product", 0.044715, ("ops.power", "x", 3)))
+_GELU = [
+    ("product", 0.5, "x", ("ops.erfc", ("product", _ROOT, ("ops.negative", "x")))),
+    ("product", 0.5, "x", ("+", 1, ("ops.erf", ("product", _ROOT, "x")))),
+    ("product", 0.5, "x", Named("tanh", ("+", 1, ("ops.tanh", ("product", math.sqrt(2 / math.pi), _CUBIC))))),
+]
+
+
 def gelu(expression: Expression, made: Made) -> Expression | None:
     """Half of `x` times 1 plus the error function, or the hyperbolic tangent, of it."""
-    if not is_infix(expression, "*"):
-        return None
-    number, parts = factors(expression, made)
-    if len(parts) != 2:
-        return None
-    for x, other in (parts, parts[::-1]):
-        inner = made(other)
-        if is_call(inner, "ops.erfc") and close(number, 0.5):
-            scale, of = factors(inner.args[0], made)
-            negated = made(of[0]) if len(of) == 1 else None
-            if is_call(negated, "ops.negative") and negated.args[0] is x and close(scale, math.sqrt(0.5)):
-                return call("ops.gelu", x, approximate=False)
-        if not is_infix(inner, "+") or not close(number, 0.5):
-            continue
-        factor, function = (inner.left, made(inner.right)) if is_number(inner.left) else (inner.right, made(inner.left))
-        if not is_number(factor) or factor != 1:
-            continue
-        if is_call(function, "ops.erf"):
-            scale, of = factors(function.args[0], made)
-            if len(of) == 1 and of[0] is x and close(scale, math.sqrt(0.5)):
-                return call("ops.gelu", x, approximate=False)
-        if is_call(function, "ops.tanh"):
-            scale, of = factors(function.args[0], made)
-            added = made(of[0]) if len(of) == 1 else None
-            if is_infix(added, "+") and added.left is x and close(scale, math.sqrt(2 / math.pi)):
-                third, cubes = factors(added.right, made)
-                cube = made(cubes[0]) if len(cubes) == 1 else None
-                if is_call(cube, "ops.power") and cube.args[0] is x and cube.args[1] == 3 and close(third, 0.044715):
-                    return call("ops.gelu", x, approximate=True)
-    return None
+    match = next(matches(_GELU, expression, made), None)
+    return match and call("ops.gelu", match["x"], approximate="tanh" in match)
 
 
 def silu(expression: Expression, made: Made) -> Expression | None:
-    if is_infix(expression, "*"):
-        for x, other in ((expression.left, expression.right), (expression.right, expression.left)):
-            inner = made(other)
-            if isinstance(x, Value) and is_call(inner, "ops.sigmoid") and inner.args[0] is x:
-                return call("ops.silu", x)
+    for match in matches(("*", "x", ("ops.sigmoid", "x")), expression, made):
+        if isinstance(match["x"], Value):
+            return call("ops.silu", match["x"])
     return None
 
 
 # normalization
 
 
-def deviation(expression: Expression, made: Made) -> tuple[Value, Any, Expression, float, Any] | None:
-    """Return x, its mean, its variance, epsilon and a scale of `(x - mean) * rsqrt(variance + epsilon) * scale`."""
-    number, parts = factors(expression, made) if is_infix(expression, "*") else (1, [expression])
-    over = made(expression) if not is_infix(expression, "*") else None
-    roots = []
-    if is_infix(over, "/"):
-        root = made(over.right)
-        if not is_call(root, "ops.sqrt"):
-            return None
-        parts, roots = [over.left], [root]
-    difference = None
-    rest = []
-    for part in parts:
-        inner = made(part)
-        if is_call(inner, "ops.rsqrt"):
-            roots.append(inner)
-        elif is_infix(inner, "-") and difference is None and isinstance(inner.left, Value):
-            difference = inner
-        else:
-            rest.append(part)
-    if number != 1 or len(roots) != 1 or difference is None or len(rest) > 1:
-        return None
-    added = made(roots[0].args[0])
-    if not is_infix(added, "+"):
-        return None
-    variance, epsilon = (added.left, added.right) if is_number(added.right) else (added.right, added.left)
-    if not is_number(epsilon) or not isinstance(variance, Value):
-        return None
-    return difference.left, difference.right, variance, epsilon, rest[0] if rest else None
+_DIFFERENCE, _SPREAD = ("-", "x", "center"), ("+", "variance", Number("epsilon"))
+_NORMALIZED = [
+    ("/", _DIFFERENCE, ("ops.sqrt", _SPREAD)),
+    ("product", 1, _DIFFERENCE, ("ops.rsqrt", _SPREAD)),
+    ("product", 1, _DIFFERENCE, ("ops.rsqrt", _SPREAD), "scale"),
+]
 
 
 def normalization(expression: Expression, made: Made) -> Expression | None:
-    if not is_infix(expression, "*/"):
-        return None
-    parts = deviation(expression, made)
-    if parts is None:
-        return None
-    x, center, variance, epsilon, scale = parts
-    average, spread = made(center), made(variance)
-    if not isinstance(center, Value) or (scale is not None and not isinstance(scale, Value)):
-        return None
-    is_own = is_call(average, "ops.mean") and is_call(spread, "ops.var")
-    is_own = is_own and average.args[0] is x and spread.args[0] is x
-    if is_own and option(average, "keepdims") and option(spread, "keepdims"):
-        listed = axes(average, x)
-        if listed != axes(spread, x) or listed != tuple(range(x.ndim - len(listed), x.ndim)):
-            return None
-        if scale is not None and tuple(scale.shape) != tuple(x.shape[axis] for axis in listed):
-            return None
-        axis = -1 if len(listed) == 1 else tuple(range(-len(listed), 0))
-        return call("ops.layer_normalization", x, scale, None, axis=axis, epsilon=epsilon)
-    channels = x.shape[-1:]
-    if center.shape == variance.shape == channels and (scale is None or scale.shape == channels) and x.ndim > 1:
-        return call("ops.batch_normalization", x, center, variance, -1, None, scale, epsilon)
+    """`(x - mean) * rsqrt(variance + epsilon) * scale`."""
+    for match in matches(_NORMALIZED, expression, made):
+        x, center, variance, scale = (match.get(name) for name in ("x", "center", "variance", "scale"))
+        tensors = [x, center, variance] if scale is None else [x, center, variance, scale]
+        if not all(isinstance(each, Value) for each in tensors):
+            continue
+        average, spread, epsilon = made(center), made(variance), match["epsilon"]
+        is_own = is_call(average, "ops.mean") and is_call(spread, "ops.var")
+        is_own = is_own and average.args[0] is x and spread.args[0] is x
+        if is_own and option(average, "keepdims") and option(spread, "keepdims"):
+            listed = axes(average, x)
+            if listed != axes(spread, x) or listed != tuple(range(x.ndim - len(listed), x.ndim)):
+                continue
+            if scale is not None and tuple(scale.shape) != tuple(x.shape[axis] for axis in listed):
+                continue
+            axis = -1 if len(listed) == 1 else tuple(range(-len(listed), 0))
+            return call("ops.layer_normalization", x, scale, None, axis=axis, epsilon=epsilon)
+        if x.ndim > 1 and all(each.shape == x.shape[-1:] for each in tensors[1:]):
+            return call("ops.batch_normalization", x, center, variance, -1, None, scale, epsilon)
     return None
 
 
@@ -412,29 +345,19 @@ def affine_normalization(expression: Expression, made: Made) -> Expression | Non
     return None
 
 
+_SQUARES = Named("average", ("ops.mean", ("ops.square", "x")))
+_RMS = ("ops.rsqrt", ("+", _SQUARES, Number("epsilon")))
+
+
 def rms_normalization(expression: Expression, made: Made) -> Expression | None:
     """`x * rsqrt(mean(x**2) + epsilon) * scale`."""
-    if not is_infix(expression, "*"):
-        return None
-    number, parts = factors(expression, made)
-    roots = [factor for factor in parts if is_call(made(factor), "ops.rsqrt")]
-    if number != 1 or len(roots) != 1 or len(parts) not in (2, 3):
-        return None
-    added = made(made(roots[0]).args[0])
-    if not is_infix(added, "+") or not is_number(added.right):
-        return None
-    average = made(added.left)
-    square = made(average.args[0]) if is_call(average, "ops.mean") and option(average, "keepdims") else None
-    if not is_call(square, "ops.square") or not isinstance(square.args[0], Value):
-        return None
-    x = square.args[0]
-    rest = [factor for factor in parts if factor is not roots[0]]
-    if not any(factor is x for factor in rest) or axes(average, x) != (x.ndim - 1,):
-        return None
-    rest = [factor for factor in rest if factor is not x]
-    if rest and (not isinstance(rest[0], Value) or rest[0].shape != x.shape[-1:]):
-        return None
-    return call("ops.rms_normalization", x, rest[0] if rest else None, axis=-1, epsilon=added.right)
+    for match in matches([("product", 1, "x", _RMS), ("product", 1, "x", _RMS, "scale")], expression, made):
+        x, average, scale = match["x"], made(match["average"]), match.get("scale")
+        if not isinstance(x, Value) or not option(average, "keepdims") or axes(average, x) != (x.ndim - 1,):
+            continue
+        if scale is None or (isinstance(scale, Value) and scale.shape == x.shape[-1:]):
+            return call("ops.rms_normalization", x, scale, axis=-1, epsilon=match["epsilon"])
+    return None
 
 
 # products
@@ -540,21 +463,18 @@ def attention(expression: Expression, made: Made) -> Expression | None:
     return attended if right == f"{b}{q}{h}{d}" else call("ops.swapaxes", attended, 1, 2)
 
 
+_SCALED = [("/", "x", Number("factor")), ("*", "x", Number("inverse"))]
+_DROPOUT = ("ops.where", ("ops.less", Named("drawn", ("random.uniform", "shape")), Number("share")), _SCALED, 0)
+
+
 def dropout(expression: Expression, made: Made) -> Expression | None:
     """Entries over the share of those that are kept, or 0."""
-    if not is_call(expression, "ops.where") or not is_number(expression.args[2]) or expression.args[2] != 0:
-        return None
-    kept, scaled = made(expression.args[0]), made(expression.args[1])
-    if not is_call(kept, "ops.less") or not is_number(kept.args[1]) or not is_infix(scaled, "/*"):
-        return None
-    drawn = made(kept.args[0])
-    if not is_call(drawn, "random.uniform") or len(drawn.args) > 1 or not isinstance(scaled.left, Value):
-        return None
-    share = kept.args[1]
-    factor = scaled.right if scaled.operator == "/" else 1 / scaled.right if is_number(scaled.right) else None
-    if drawn.args[0] != scaled.left.shape or not is_number(factor) or not close(factor, share):
-        return None
-    return call("dropout", scaled.left, float(f"{1 - share:.7g}"), SEED, TRAINING)
+    for match in matches(_DROPOUT, expression, made):
+        x, share = match["x"], match["share"]
+        is_whole = isinstance(x, Value) and match["shape"] == x.shape and len(made(match["drawn"]).args) == 1
+        if is_whole and close(match["factor"] if "factor" in match else 1 / match["inverse"], share):
+            return call("dropout", x, float(f"{1 - share:.7g}"), SEED, TRAINING)
+    return None
 
 
 # last, when nothing looks for an einsum any more
@@ -602,12 +522,9 @@ def linear(expression: Expression, made: Made, is_leaf: Callable[[Expression], b
             continue
         if is_call(inner, "ops.matmul") and isinstance(inner.args[0], Value):
             x, matrix = inner.args
-            if (
-                is_call(matrix, "ops.transpose")
-                and is_leaf(matrix.args[0])
-                and matrix.args[0].shape[0] == bias.shape[0]
-            ):
-                return call("linear", x, weight=matrix.args[0], bias=bias)
+            weight = matrix.args[0] if is_call(matrix, "ops.transpose") else None
+            if weight is not None and is_leaf(weight) and weight.shape[0] == bias.shape[0]:
+                return call("linear", x, weight=weight, bias=bias)
     return None
 
 
@@ -621,7 +538,6 @@ RULES = [
     slow_variance,
     softmax,
     log_softmax,
-    log_of_softmax,
     logsumexp,
     gelu,
     silu,

@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import math
 import string
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call
+from multiop.porting._graph import SEED, Call, Dim, DType, Expression, Infix, Item, Name, Value, call, is_call
 from multiop.porting._rows import (
     Row,
     Untranslated,
@@ -26,6 +26,7 @@ from multiop.porting._rows import (
     binary,
     cast,
     is_number,
+    pad_by,
     part,
     short,
     sizes,
@@ -36,12 +37,12 @@ from multiop.porting._rows import (
 from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, scatter, scatter_difference
 
 
-def is_floating(x: Value) -> bool:
+def is_floating(x):
     """Say whether a tensor holds real floating-point numbers."""
     return x.dtype.startswith(("float", "bfloat"))
 
 
-def axes_of(axes: Sequence[int], ndim: int) -> Any:
+def axes_of(axes, ndim):
     """Return the axes of a reduction: `None` for all, the last one as -1."""
     axes = tuple(int(axis) for axis in axes)
     if len(axes) == ndim:
@@ -52,21 +53,17 @@ def axes_of(axes: Sequence[int], ndim: int) -> Any:
 # entry by entry
 
 
-def infix(operator: str, op: str) -> Row:
+def infix(operator, op, x, y, out):
     """An operator of Python; an op allows tensors of integers of several widths, and unsigned ones on PyTorch."""
-
-    def row(x: Expression, y: Expression, out: Value) -> Expression:
-        is_integer = out.dtype.startswith("int") and isinstance(x, Value) and isinstance(y, Value)
-        if is_integer or out.dtype.startswith("uint") or isinstance(x, Dim) or isinstance(y, Dim):
-            return call(f"ops.{op}", x, y)
-        return Infix(operator, x, y)
-
-    return row
+    is_integer = out.dtype.startswith("int") and isinstance(x, Value) and isinstance(y, Value)
+    if is_integer or out.dtype.startswith("uint") or isinstance(x, Dim) or isinstance(y, Dim):
+        return call(f"ops.{op}", x, y)
+    return Infix(operator, x, y)
 
 
-def divide(x: Expression, y: Expression, out: Value) -> Expression:
+def divide(x, y, out):
     if out.dtype.startswith(("float", "bfloat", "complex")):
-        return infix("/", "divide")(x, y, out)
+        return infix("/", "divide", x, y, out)
     if is_number(y) and y > 0 and out.dtype.startswith("u"):
         return call("ops.floor_divide", x, y)
     quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
@@ -74,41 +71,37 @@ def divide(x: Expression, y: Expression, out: Value) -> Expression:
     return Infix("*", quotient, signs)
 
 
-def power(x: Expression, y: Expression, out: Value) -> Expression:
+def power(x, y, out):
     if isinstance(y, Value) and y.dtype != out.dtype:
         y = cast(y, out.dtype)
     return call("ops.square", x) if is_number(y) and y == 2 else call("ops.power", x, y)
 
 
-def integer_power(x: Expression, y: int) -> Expression:
+def integer_power(x, y):
     if y < 0:
         positive = x if y == -1 else integer_power(x, -y)
         return call("ops.reciprocal", positive)
     return call("ops.square", x) if y == 2 else call("ops.power", x, y)
 
 
-def maximum(x: Expression, y: Expression, made: Any) -> Expression:
+def maximum(x, y, made):
     """JAX reduces from the smallest number on, which changes nothing."""
     for bound, other in ((x, y), (y, x)):
         if is_number(bound) and bound == -math.inf and isinstance(other, Value):
             return other
     for bound, other in ((x, y), (y, x)):
         expression = made(other)
-        if is_number(bound) and bound == 0 and isinstance(expression, Call) and expression.function == "ops.var":
+        if is_number(bound) and bound == 0 and is_call(expression, "ops.var"):
             return other  # a variance is not negative
     return call("ops.maximum", x, y)
 
 
-def logical(op: str) -> Row:
+def logical(op, *operands, out):
     """`and`, `or`, `xor`: of bools or of bits."""
-
-    def row(*operands: Expression, out: Value) -> Expression:
-        return call(f"ops.{'logical' if out.dtype == 'bool' else 'bitwise'}_{op}", *operands)
-
-    return row
+    return call(f"ops.{'logical' if out.dtype == 'bool' else 'bitwise'}_{op}", *operands)
 
 
-def select(which: Expression, *cases: Expression, out: Value) -> Expression:
+def select(which, *cases, out):
     if is_number(which):
         return cases[int(which)]
     if len(cases) > 2:
@@ -126,13 +119,13 @@ def select(which: Expression, *cases: Expression, out: Value) -> Expression:
     return call("ops.where", which, yes, no)
 
 
-def polygamma(n: Expression, x: Expression) -> Expression:
+def polygamma(n, x):
     if not is_number(n) or n != int(n):
         raise Untranslated("of an order that is computed")
     return call("ops.polygamma", int(n), x)
 
 
-def clamp(low: Expression, x: Expression, high: Expression, out: Value) -> Expression:
+def clamp(low, x, high, out):
     """The gradient at the bounds is 0, unlike that of a clip."""
     clipped = call("ops.clip", x, low, high)
     if not is_floating(out):
@@ -141,41 +134,37 @@ def clamp(low: Expression, x: Expression, high: Expression, out: Value) -> Expre
     return call("ops.where", inside, x, call("ops.stop_gradient", clipped))
 
 
-def write_round(x: Expression, rounding_method: Any) -> Expression:
+def write_round(x, rounding_method):
     if int(rounding_method) == 1:
         return call("ops.round", x)
     return Infix("*", call("ops.sign", x), call("ops.floor", Infix("+", call("ops.abs", x), 0.5)))
 
 
-def shifted_right(kind: str) -> Row:
+def shifted_right(kind, x, y, out):
     """Bits shifted to the right, in front of them those of the sign or zeros, whatever the dtype would take."""
-
-    def row(x: Expression, y: Expression, out: Value) -> Expression:
-        other = out.dtype.removeprefix("u") if kind == "arithmetic" else f"u{out.dtype.removeprefix('u')}"
-        if other == out.dtype:
-            return call("ops.right_shift", x, y)
-        x, y = (call("ops.view", operand, other) if isinstance(operand, Value) else operand for operand in (x, y))
-        if not (isinstance(x, Call) and isinstance(y, Call)):  # a number takes the dtype of the tensor beside it
-            x, y = (call("ops.cast", operand, DType(other)) if is_number(operand) else operand for operand in (x, y))
-        return call("ops.view", call("ops.right_shift", x, y), out.dtype)
-
-    return row
+    other = out.dtype.removeprefix("u") if kind == "arithmetic" else f"u{out.dtype.removeprefix('u')}"
+    if other == out.dtype:
+        return call("ops.right_shift", x, y)
+    x, y = (call("ops.view", operand, other) if isinstance(operand, Value) else operand for operand in (x, y))
+    if not (isinstance(x, Call) and isinstance(y, Call)):  # a number takes the dtype of the tensor beside it
+        x, y = (call("ops.cast", operand, DType(other)) if is_number(operand) else operand for operand in (x, y))
+    return call("ops.view", call("ops.right_shift", x, y), out.dtype)
 
 
-def bits_of(x: Expression, dtype: str) -> Expression:
+def bits_of(x, dtype):
     """Return the bits of integers in a new last dimension, the lowest one first."""
     width = np.dtype(dtype).itemsize * 8
     shifted = call("ops.right_shift", call("ops.expand_dims", x, -1), call("ops.arange", width, dtype=DType(dtype)))
     return call("ops.bitwise_and", shifted, 1)
 
 
-def leading_zeros(x: Value) -> Expression:
+def leading_zeros(x):
     """Count the zeros in front of the highest bit that is set."""
     is_zero = call("ops.subtract", 1, call("ops.flip", bits_of(x, x.dtype), axis=-1))
     return call("ops.cast", call("ops.sum", call("ops.cumprod", is_zero, axis=-1), axis=-1), DType(x.dtype))
 
 
-def bitcast(x: Value, new_dtype: Any, out: Value) -> Expression:
+def bitcast(x, new_dtype, out):
     """JAX has a dimension of its own for what one entry becomes, or several become one of."""
     if out.ndim > x.ndim:
         x = call("ops.expand_dims", x, -1)
@@ -184,25 +173,21 @@ def bitcast(x: Value, new_dtype: Any, out: Value) -> Expression:
     return call("ops.squeeze", viewed, axis=-1) if out.ndim < x.ndim else viewed
 
 
-def total(op: str) -> Row:
+def total(op, x, y):
     """A comparison for which NaN is larger than any number."""
-
-    def row(x: Expression, y: Expression) -> Expression:
-        compared = call(f"ops.{op}", x, y)
-        if not (isinstance(y, Value) and is_floating(y)):
-            return compared
-        is_last = call("ops.isnan", y)
-        if op == "less" and isinstance(x, Value):
-            is_last = call("ops.logical_and", is_last, call("ops.logical_not", call("ops.isnan", x)))
-        return call("ops.logical_or", compared, is_last)
-
-    return row
+    compared = call(f"ops.{op}", x, y)
+    if not (isinstance(y, Value) and is_floating(y)):
+        return compared
+    is_last = call("ops.isnan", y)
+    if op == "less" and isinstance(x, Value):
+        is_last = call("ops.logical_and", is_last, call("ops.logical_not", call("ops.isnan", x)))
+    return call("ops.logical_or", compared, is_last)
 
 
 # products
 
 
-def product(x: Value, y: Value, dimension_numbers: Any, out: Value) -> Expression:
+def product(x, y, dimension_numbers, out):
     """Write a product as an einsum; the patterns make a matrix product of it where it is one."""
     (x_sum, y_sum), (x_batch, y_batch) = [[tuple(map(int, side)) for side in pair] for pair in dimension_numbers]
     letters = iter(string.ascii_lowercase)
@@ -222,36 +207,27 @@ def product(x: Value, y: Value, dimension_numbers: Any, out: Value) -> Expressio
 # reductions
 
 
-def reduction(op: str) -> Row:
-    def row(x: Value, axes: Any) -> Expression:
-        return call(f"ops.{op}", x, axis=axes_of(axes, x.ndim), keepdims=False) if axes else x
-
-    return row
+def reduction(op, x, axes):
+    return call(f"ops.{op}", x, axis=axes_of(axes, x.ndim), keepdims=False) if axes else x
 
 
-def of_bits(op: str, of_bools: str) -> Row:
+def of_bits(op, of_bools, x, axes, out):
     """A reduction of bools, or of the bits of integers."""
-
-    def row(x: Value, axes: Any, out: Value) -> Expression:
-        if x.dtype == "bool":
-            if of_bools == "odd":
-                counted = call("ops.sum", call("ops.cast", x, DType("int32")), axis=axes_of(axes, x.ndim))
-                return call("ops.equal", call("ops.mod", counted, 2), 1)
-            return reduction(of_bools)(x, axes)
-        y: Expression = x
-        for axis in sorted(map(int, axes), reverse=True):
-            if isinstance(x.shape[axis], Dim):
-                raise Untranslated("the bits along an open dimension")
-            y = call("ops.associative_scan", Name(f"ops.bitwise_{op}"), y, axis=axis)
-            y = Item(y, (*[slice(None)] * axis, -1))
-        return y
-
-    return row
+    if x.dtype == "bool":
+        if of_bools == "odd":
+            counted = call("ops.sum", call("ops.cast", x, DType("int32")), axis=axes_of(axes, x.ndim))
+            return call("ops.equal", call("ops.mod", counted, 2), 1)
+        return reduction(of_bools, x, axes)
+    y: Expression = x
+    for axis in sorted(map(int, axes), reverse=True):
+        if isinstance(x.shape[axis], Dim):
+            raise Untranslated("the bits along an open dimension")
+        y = call("ops.associative_scan", Name(f"ops.bitwise_{op}"), y, axis=axis)
+        y = Item(y, (*[slice(None)] * axis, -1))
+    return y
 
 
-def general_reduction(
-    *operands: Expression, jaxpr: Any, dimensions: Any, out: Any, computation: Any = None
-) -> Expression:
+def general_reduction(*operands, jaxpr, dimensions, out, computation=None):
     """Reduce tensors by a function, each of them by itself, from numbers on."""
     xs, starts = operands[: len(out)], operands[len(out) :]
     reduced = []
@@ -263,7 +239,7 @@ def general_reduction(
     return tuple(reduced)
 
 
-def reduce_precision(x: Value, exponent_bits: int, mantissa_bits: int) -> Expression:
+def reduce_precision(x, exponent_bits, mantissa_bits):
     formats = {(5, 10): "float16", (8, 7): "bfloat16", (8, 23): "float32", (11, 52): "float64"}
     dtype = formats.get((exponent_bits, mantissa_bits))
     if dtype is None:
@@ -271,40 +247,34 @@ def reduce_precision(x: Value, exponent_bits: int, mantissa_bits: int) -> Expres
     return x if x.dtype == dtype else call("ops.cast", call("ops.cast", x, DType(dtype)), DType(x.dtype))
 
 
-def sum_over_mapped(*xs: Value, axes: Any, axis_index_groups: Any, out: Any) -> Expression:
+def sum_over_mapped(*xs, axes, axis_index_groups, out):
     """What is summed over an axis that `vmap` maps over."""
     if axis_index_groups is not None or not all(isinstance(axis, int) for axis in axes):
         raise Untranslated("over devices")
     return tuple(call("ops.sum", x, axis=axes_of(axes, x.ndim), keepdims=False) for x in xs)
 
 
-def extreme_index(op: str) -> Row:
-    def row(x: Value, axes: Any, out: Value) -> Expression:
-        position = call(f"ops.{op}", x, axis=axes_of(axes, x.ndim))
-        return position if out.dtype in ("int32", "int64") else cast(position, out.dtype)
-
-    return row
+def extreme_index(op, x, axes, out):
+    position = call(f"ops.{op}", x, axis=axes_of(axes, x.ndim))
+    return position if out.dtype in ("int32", "int64") else cast(position, out.dtype)
 
 
-def running(op: str) -> Row:
+def running(op):
     """The extreme of all entries so far."""
     return lambda x, axis, reverse: call("ops.associative_scan", Name(f"ops.{op}"), x, reverse=reverse, axis=axis)
 
 
-def cumulative(op: str) -> Row:
-    def row(x: Value, axis: int, reverse: bool) -> Expression:
-        if reverse:
-            flipped = call(f"ops.{op}", call("ops.flip", x, axis=axis), axis=axis)
-            return call("ops.flip", flipped, axis=axis)
-        return call(f"ops.{op}", x, axis=axis)
-
-    return row
+def cumulative(op, x, axis, reverse):
+    if reverse:
+        flipped = call(f"ops.{op}", call("ops.flip", x, axis=axis), axis=axis)
+        return call("ops.flip", flipped, axis=axis)
+    return call(f"ops.{op}", x, axis=axis)
 
 
 # shapes
 
 
-def reshape(x: Value, out: Value, new_sizes: Any, dimensions: Any) -> Expression:
+def reshape(x, out, new_sizes, dimensions):
     if dimensions is not None and list(dimensions) != list(range(x.ndim)):
         return call("ops.reshape", transpose(x, dimensions), sizes(out.shape))
     if out.shape == x.shape:
@@ -317,7 +287,7 @@ def reshape(x: Value, out: Value, new_sizes: Any, dimensions: Any) -> Expression
     return call("ops.reshape", x, sizes(out.shape))
 
 
-def transpose(x: Value, permutation: Any) -> Expression:
+def transpose(x, permutation):
     axes = tuple(map(int, permutation))
     moved = [axis for axis in range(x.ndim) if axes[axis] != axis]
     if not moved:
@@ -327,7 +297,7 @@ def transpose(x: Value, permutation: Any) -> Expression:
     return call("ops.transpose", x, axes)
 
 
-def squeeze(x: Value, dimensions: Any, made: Any) -> Expression:
+def squeeze(x, dimensions, made):
     axes = tuple(int(axis) % x.ndim for axis in dimensions)
     inner = made(x)
     if isinstance(inner, Item) and isinstance(inner.x, Value) and all(isinstance(part, slice) for part in inner.key):
@@ -338,7 +308,7 @@ def squeeze(x: Value, dimensions: Any, made: Any) -> Expression:
     return call("ops.squeeze", x, axis=axes[0] if len(axes) == 1 else axes) if axes else x
 
 
-def cut(x: Value, start_indices: Any, limit_indices: Any, strides: Any) -> Expression:
+def cut(x, start_indices, limit_indices, strides):
     key = []
     for axis, size in enumerate(x.shape):
         start, stop, step = start_indices[axis], limit_indices[axis], 1 if strides is None else strides[axis]
@@ -346,19 +316,19 @@ def cut(x: Value, start_indices: Any, limit_indices: Any, strides: Any) -> Expre
     return part(x, key)
 
 
-def concatenate(*xs: Value, dimension: int) -> Expression:
+def concatenate(*xs, dimension):
     axis = dimension if dimension < xs[0].ndim - 1 or xs[0].ndim == 1 else -1
     return xs[0] if len(xs) == 1 else call("ops.concatenate", list(xs), axis=axis)
 
 
-def write_open_padding(x: Value, widths: Sequence[Any], value: Any, between: Sequence[Any] = ()) -> Expression:
+def write_open_padding(x, widths, value, between=()):
     """Write a padding whose widths are open: each may be negative, which takes entries away."""
     if any(between):
         raise Untranslated("a padding of open width, with more between the entries")
     return call("pad_or_crop", x, tuple(map(tuple, widths)), *([value] if value else []))
 
 
-def with_padding(x: Value, pads: Any, axes: Sequence[int], value: Any, emit: Any) -> tuple[Value, Any]:
+def with_padding(x, pads, axes, value, emit):
     """Return a tensor that is padded along some axes, and what is left to pad: all, unless a width is open."""
     if not any(isinstance(width, Dim) for pair in pads for width in pair):
         return x, [tuple(map(int, pair)) for pair in pads]
@@ -370,7 +340,7 @@ def with_padding(x: Value, pads: Any, axes: Sequence[int], value: Any, emit: Any
     return y, [(0, 0)] * len(pads)
 
 
-def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Expression:
+def pad(x, value, padding_config, out):
     if isinstance(value, Value):
         raise Untranslated("padding with a computed number")
     if any(isinstance(width, Dim) for widths in padding_config for width in widths):
@@ -394,13 +364,10 @@ def pad(x: Value, value: Expression, padding_config: Any, out: Value) -> Express
         op = ("ops.zeros",) if value == 0 else ("ops.full", value)
         blank = call(op[0], tuple(shape), *op[1:], dtype=DType(out.dtype))
         return part(call("ops.set_item", blank, key, x), cropped)
-    y = part(x, cropped)
-    if not any(width for pair in widths for width in pair):
-        return y
-    return call("ops.pad", y, widths, constant_values=value) if value else call("ops.pad", y, widths)
+    return pad_by(part(x, cropped), widths, value)
 
 
-def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, emit: Any) -> Expression:
+def sort(*xs, dimension, is_stable, num_keys, out, emit):
     axis = dimension if dimension < xs[0].ndim - 1 else -1
     if len(xs) == 1:
         return (call("ops.sort", xs[0], axis=axis),)
@@ -416,16 +383,16 @@ def sort(*xs: Value, dimension: int, is_stable: bool, num_keys: int, out: Any, e
 
 
 def approximate_top_k(
-    x: Value,
-    k: int,
-    reduction_dimension: int,
-    is_max_k: bool,
-    out: Any,
-    emit: Any,
-    recall_target: Any = None,
-    reduction_input_size_override: Any = None,
-    aggregate_to_topk: Any = True,
-) -> Expression:
+    x,
+    k,
+    reduction_dimension,
+    is_max_k,
+    out,
+    emit,
+    recall_target=None,
+    reduction_input_size_override=None,
+    aggregate_to_topk=True,
+):
     """Take the largest, or the smallest, entries; JAX finds all of them on a CPU and a GPU."""
     if reduction_dimension not in (-1, x.ndim - 1) or not aggregate_to_topk:
         raise Untranslated("an axis that is not the last")
@@ -435,7 +402,7 @@ def approximate_top_k(
     return call("ops.negative", largest), index
 
 
-def top_k(x: Value, k: int, out: Any, axis: int = -1) -> Expression:
+def top_k(x, k, out, axis=-1):
     if axis not in (-1, x.ndim - 1):
         raise Untranslated("an axis that is not the last")
     return call("ops.top_k", x, k)
@@ -445,18 +412,18 @@ def top_k(x: Value, k: int, out: Any, axis: int = -1) -> Expression:
 
 
 def conv(
-    x: Value,
-    kernel: Value,
-    window_strides: Any,
-    padding: Any,
-    lhs_dilation: Any,
-    rhs_dilation: Any,
-    dimension_numbers: Any,
-    feature_group_count: int,
-    batch_group_count: int,
-    out: Value,
-    emit: Any,
-) -> Expression:
+    x,
+    kernel,
+    window_strides,
+    padding,
+    lhs_dilation,
+    rhs_dilation,
+    dimension_numbers,
+    feature_group_count,
+    batch_group_count,
+    out,
+    emit,
+):
     ndim = x.ndim - 2
     x_spec, kernel_spec, out_spec = (
         tuple(getattr(dimension_numbers, name)) for name in ("lhs_spec", "rhs_spec", "out_spec")
@@ -478,7 +445,7 @@ def conv(
     pads = [tuple(map(int, pair)) for pair in padding]
     spans = [(k - 1) * d + 1 for k, d in zip(window, rhs_dilation, strict=True)]
 
-    def of_space(keys: Sequence[Any], other: Any) -> list[Any]:
+    def of_space(keys, other):
         return [other, *keys, other] if layout == "channels_last" else [other, other, *keys]
 
     is_transposed = max(lhs_dilation) > 1
@@ -497,13 +464,9 @@ def conv(
         crops = [(span - 1 - low, span - 1 - high) for span, (low, high) in zip(spans, pads, strict=True)]
         more = [(max(-low, 0), max(-high, 0)) for low, high in crops]
         crops = [(max(low, 0), max(high, 0)) for low, high in crops]
-        options = {
-            "strides": short(lhs_dilation),
-            "padding": tuple(crops) if any(map(any, crops)) else "valid",
-            "output_padding": None if any(map(any, crops)) else 0,
-            "data_format": layout,
-            "dilation_rate": short(rhs_dilation),
-        }
+        options = {"strides": short(lhs_dilation), "padding": tuple(crops), "output_padding": None}
+        options |= {} if any(map(any, crops)) else {"padding": "valid", "output_padding": 0}
+        options |= {"data_format": layout, "dilation_rate": short(rhs_dilation)}
         y = call("ops.conv_transpose", y, weights, **options)
         if any(map(any, more)):
             y = call("ops.pad", y, tuple(of_space(more, (0, 0))))
@@ -516,16 +479,9 @@ def conv(
                 n if isinstance(n, Dim) else n + min(a, 0) + min(b, 0) for n, (a, b) in zip(space, pads, strict=True)
             ]
             pads = [(max(a, 0), max(b, 0)) for a, b in pads]
-        y = Call(
-            "ops.conv",
-            (y, transpose(kernel, (*kernel_spec[2:], kernel_spec[1], kernel_spec[0]))),
-            (
-                ("strides", short(strides)),
-                ("padding", named_padding(space, spans, strides, pads)),
-                ("data_format", layout),
-                ("dilation_rate", short(rhs_dilation)),
-            ),
-        )
+        options = {"strides": short(strides), "padding": named_padding(space, spans, strides, pads)}
+        options |= {"data_format": layout, "dilation_rate": short(rhs_dilation)}
+        y = call("ops.conv", y, transpose(kernel, (*kernel_spec[2:], kernel_spec[1], kernel_spec[0])), **options)
         if thinned:
             y = Item(y, tuple(of_space([slice(None, None, step) for step in window_strides], slice(None))))
     # where batch, space and channels stand in y, and where in the result
@@ -536,7 +492,7 @@ def conv(
     return y if order == list(range(ndim + 2)) else call("ops.transpose", y, tuple(order))
 
 
-def batch_as_channels(x: Expression, batch: Any, space: Sequence[Any], channels: Any, groups: int) -> Expression:
+def batch_as_channels(x, batch, space, channels, groups):
     """Put the parts of the batch of `(batch, *space, channels)` beside each other, as groups of channels."""
     if isinstance(batch, Dim) or isinstance(channels, Dim):
         raise Untranslated("batch_group_count of an open dimension")
@@ -546,7 +502,7 @@ def batch_as_channels(x: Expression, batch: Any, space: Sequence[Any], channels:
     return call("ops.reshape", y, (batch // groups, *space, groups * channels))
 
 
-def named_padding(space: Sequence[Any], spans: Sequence[int], strides: Sequence[int], pads: Sequence[Any]) -> Any:
+def named_padding(space, spans, strides, pads):
     """Return `"valid"`, `"same"` or the numbers; `"same"` is independent of sizes where the stride is 1."""
     if not any(map(any, pads)):
         return "valid"
@@ -575,30 +531,18 @@ _REDUCTIONS = {  # of a window: its op, what changes nothing, and the op of two
 }
 
 
-def pooling(op: str) -> Row:
-    def row(
-        x: Value,
-        window_dimensions: Any,
-        window_strides: Any,
-        padding: Any,
-        base_dilation: Any,
-        window_dilation: Any,
-        out: Value,
-        emit: Any,
-    ) -> Expression:
-        x, pads = with_padding(x, padding, range(x.ndim), neutral(op, x.dtype), emit)
-        options = (tuple(window_dimensions), tuple(window_strides), pads)
-        if max(*base_dilation, *window_dilation) == 1 and is_floating(x):
-            pooled = plain_pool(op, x, *options, out, emit)
-            if pooled is not None:
-                return pooled
-        number = neutral(op, x.dtype)
-        return write_window_reduction(op, x, number, *options, base_dilation, window_dilation, out, emit)
-
-    return row
+def pooling(op, x, window_dimensions, window_strides, padding, base_dilation, window_dilation, out, emit):
+    x, pads = with_padding(x, padding, range(x.ndim), neutral(op, x.dtype), emit)
+    options = (tuple(window_dimensions), tuple(window_strides), pads)
+    if max(*base_dilation, *window_dilation) == 1 and is_floating(x):
+        pooled = plain_pool(op, x, *options, out, emit)
+        if pooled is not None:
+            return pooled
+    number = neutral(op, x.dtype)
+    return write_window_reduction(op, x, number, *options, base_dilation, window_dilation, out, emit)
 
 
-def neutral(op: str, dtype: str) -> Any:
+def neutral(op, dtype):
     """Return the number that changes no reduction of a dtype."""
     number = _REDUCTIONS[op][1]
     if math.isinf(number) and dtype.startswith(("int", "uint")):
@@ -606,9 +550,7 @@ def neutral(op: str, dtype: str) -> Any:
     return number
 
 
-def plain_pool(
-    op: str, x: Value, window: tuple[int, ...], strides: tuple[int, ...], pads: Any, out: Value, emit: Any
-) -> Expression | None:
+def plain_pool(op, x, window, strides, pads, out, emit):
     """Write a reduction of windows as a pooling over one, two or three dimensions beside each other, if it is one."""
     active = [axis for axis in range(x.ndim) if window[axis] != 1 or strides[axis] != 1 or any(pads[axis])]
     if not active:
@@ -642,18 +584,7 @@ def plain_pool(
     return call("ops.reshape", y, sizes(out.shape)) if is_folded else y
 
 
-def write_window_reduction(
-    op: str,
-    x: Value,
-    number: Any,
-    window: Sequence[int],
-    strides: Sequence[int],
-    pads: Any,
-    base_dilation: Sequence[int],
-    window_dilation: Sequence[int],
-    out: Value,
-    emit: Any,
-) -> Expression:
+def write_window_reduction(op, x, number, window, strides, pads, base_dilation, window_dilation, out, emit):
     """Reduce windows of any form, of entries with `number` around and between them: the first of equals is taken."""
     if 0 in out.shape:
         raise Untranslated("windows larger than what they slide over")
@@ -673,25 +604,15 @@ def write_window_reduction(
     return cast_as(call(f"ops.{_REDUCTIONS[op][0]}", entries, axis=-1), out, op)
 
 
-def cast_as(reduced: Expression, out: Value, op: str) -> Expression:
+def cast_as(reduced, out, op):
     """Sums and products of small integers are wider in multiop."""
     is_narrow = op in ("add", "mul") and not out.dtype.startswith(("float", "bfloat", "complex", "int64", "uint64"))
     return call("ops.cast", reduced, DType(out.dtype)) if is_narrow else reduced
 
 
 def general_pool(
-    x: Value,
-    initial: Expression,
-    jaxpr: Any,
-    consts: Any,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any,
-    window_dilation: Any,
-    out: Any,
-    emit: Any,
-) -> Expression:
+    x, initial, jaxpr, consts, window_dimensions, window_strides, padding, base_dilation, window_dilation, out, emit
+):
     """Reduce windows by a function of two entries, which starts from a number that also stands around the entries."""
     (op,) = operations_of(jaxpr, 1)
     if isinstance(initial, Value):
@@ -702,7 +623,7 @@ def general_pool(
     return (reduced if initial == neutral(op, x.dtype) else call(f"ops.{_REDUCTIONS[op][2]}", reduced, initial),)
 
 
-def operations_of(jaxpr: Any, count: int) -> list[str]:
+def operations_of(jaxpr, count):
     """Return the primitives that a function of `count` pairs of numbers consists of: one for each pair."""
     jaxpr = getattr(jaxpr, "jaxpr", jaxpr)
     made = {equation.outvars[0]: equation for equation in jaxpr.eqns}
@@ -716,16 +637,8 @@ def operations_of(jaxpr: Any, count: int) -> list[str]:
 
 
 def gathered_at_extremes(
-    tangents: Value,
-    x: Value,
-    select_prim: Any,
-    window_dimensions: Any,
-    window_strides: Any,
-    padding: Any,
-    base_dilation: Any,
-    window_dilation: Any,
-    out: Value,
-) -> Expression:
+    tangents, x, select_prim, window_dimensions, window_strides, padding, base_dilation, window_dilation, out
+):
     """What forward mode makes of a pooling: the tangent of the entry that is chosen."""
     options, value = of_extremes(select_prim, x, window_dimensions, window_strides, padding)
     if max(*base_dilation, *window_dilation) > 1:
@@ -733,15 +646,13 @@ def gathered_at_extremes(
     return call("gather_extremes", x, tangents, *options, value)
 
 
-def scattered_to_extremes(
-    cotangents: Value, x: Value, select_prim: Any, window_dimensions: Any, window_strides: Any, padding: Any
-) -> Expression:
+def scattered_to_extremes(cotangents, x, select_prim, window_dimensions, window_strides, padding):
     """What reverse mode makes of a pooling: the entry that is chosen gets the cotangent of its window."""
     options, value = of_extremes(select_prim, x, window_dimensions, window_strides, padding)
     return call("scatter_extremes", x, cotangents, *options, value)
 
 
-def of_extremes(select_prim: Any, x: Value, window: Any, strides: Any, padding: Any) -> tuple[Any, Any]:
+def of_extremes(select_prim, x, window, strides, padding):
     pads = tuple(tuple(map(int, pair)) for pair in padding)
     if any(side < 0 for pair in pads for side in pair) or not is_floating(x):
         raise Untranslated("of integers, or with a negative padding")
@@ -752,32 +663,25 @@ def of_extremes(select_prim: Any, x: Value, window: Any, strides: Any, padding: 
 # linear algebra
 
 
-def qr(x: Value, full_matrices: bool, pivoting: bool = False, use_magma: Any = None) -> Expression:
+def qr(x, full_matrices, pivoting=False, use_magma=None):
     if pivoting:
         raise Untranslated("with pivots")
     return call("ops.qr", x, mode="complete" if full_matrices else "reduced")
 
 
-def eigh(x: Value, lower: bool, sort_eigenvalues: bool, out: Any, emit: Any) -> Expression:
+def eigh(x, lower, sort_eigenvalues, out, emit):
     vectors, values = out
     factors = emit(call("ops.eigh", x, **({} if lower else {"UPLO": "U"})), values, vectors)
     return factors[1], factors[0]
 
 
-def eig(
-    x: Value,
-    compute_left_eigenvectors: bool,
-    compute_right_eigenvectors: bool,
-    out: Any,
-    implementation: Any = None,
-    enable_eigvec_derivs: bool = False,
-) -> Expression:
+def eig(x, compute_left_eigenvectors, compute_right_eigenvectors, out, implementation=None, enable_eigvec_derivs=False):
     if compute_left_eigenvectors or implementation is not None:
         raise Untranslated("with eigenvectors from the left")
     return call("ops.eig", x) if compute_right_eigenvectors else (Item(call("ops.eig", x), (0,)),)
 
 
-def svd(x: Value, full_matrices: bool, compute_uv: bool, out: Any, emit: Any) -> Expression:
+def svd(x, full_matrices, compute_uv, out, emit):
     if not compute_uv:
         return (call("ops.svd", x, compute_uv=False),)
     singular, left, right = out
@@ -785,13 +689,13 @@ def svd(x: Value, full_matrices: bool, compute_uv: bool, out: Any, emit: Any) ->
     return factors[1], factors[0], factors[2]
 
 
-def cholesky(x: Value, symmetrize_input: bool = False) -> Expression:
+def cholesky(x, symmetrize_input=False):
     if symmetrize_input:
         x = Infix("/", Infix("+", x, call("ops.swapaxes", x, -1, -2)), 2)
     return call("ops.linalg.cholesky", x)
 
 
-def fourier(x: Value, fft_type: Any, fft_lengths: Sequence[int]) -> Expression:
+def fourier(x, fft_type, fft_lengths):
     """Transform the last axes: JAX has cut or padded them, but for the last one of a real result."""
     kind, axes = fft_type.name, tuple(range(x.ndim - len(fft_lengths), x.ndim))
     if kind == "RFFT":
@@ -801,9 +705,7 @@ def fourier(x: Value, fft_type: Any, fft_lengths: Sequence[int]) -> Expression:
     return call("fourier", x, axes, inverse=True, power=1.0) if kind == "IFFT" else call("fourier", x, axes)
 
 
-def triangular_solve(
-    a: Value, b: Value, left_side: bool, lower: bool, transpose_a: bool, conjugate_a: bool, unit_diagonal: bool
-) -> Expression:
+def triangular_solve(a, b, left_side, lower, transpose_a, conjugate_a, unit_diagonal):
     if unit_diagonal or (conjugate_a and a.dtype.startswith("complex")):
         raise Untranslated("with these options")
     if not left_side:
@@ -818,7 +720,7 @@ def triangular_solve(
 # functions of JAX that are one op
 
 
-def of_body(primitive: str, option: str, body: Any) -> Any:
+def of_body(primitive, option, body):
     """Return an option of the first equation of a kind in a function's body."""
     for equation in body.eqns:
         if equation.primitive.name == primitive:
@@ -826,7 +728,7 @@ def of_body(primitive: str, option: str, body: Any) -> Any:
     raise Untranslated("in this form")
 
 
-def variance(x: Value, correction: Expression, body: Any, out: Value) -> Expression:
+def variance(x, correction, body, out):
     """The axes are those of the sums in it; what is not reduced but stays has size 1."""
     if not is_number(correction):
         raise Untranslated("a correction that is computed")
@@ -841,26 +743,26 @@ def variance(x: Value, correction: Expression, body: Any, out: Value) -> Express
     return Infix("*", biased, n / (n - correction))
 
 
-def uniform(key: Any, low: Expression, high: Expression, out: Value) -> Expression:
+def uniform(key, low, high, out):
     if not (is_number(low) and is_number(high)):
         raise Untranslated("bounds that are computed")
     args = () if (low, high) == (0, 1) else (low, high)
     return call("random.uniform", out.shape, *args, dtype=DType(out.dtype), seed=SEED)
 
 
-def bernoulli(key: Any, p: Expression, body: Any, out: Value) -> Expression:
+def bernoulli(key, p, body, out):
     dtype = next(
         equation.params["jaxpr"].out_avals[0].dtype.name for equation in body.eqns if "jaxpr" in equation.params
     )
     return call("ops.less", call("random.uniform", out.shape, dtype=DType(dtype), seed=SEED), p)
 
 
-def copysign(x: Expression, y: Expression) -> Expression:
+def copysign(x, y):
     size = call("ops.abs", x)
     return call("ops.where", call("ops.signbit", y), call("ops.negative", size), size)
 
 
-def logaddexp(x: Expression, y: Expression) -> Expression:
+def logaddexp(x, y):
     for bound, other in ((x, y), (y, x)):
         if is_number(bound) and bound == 0:
             return call("ops.softplus", other)
@@ -884,20 +786,19 @@ ENTRYWISE: dict[str, Row] = {
     "conj": lambda x, input_dtype=None: call("ops.conjugate", x),
     "complex": lambda x, y: call("ops.view_as_complex", call("ops.stack", [x, y], axis=-1)),
     "convert_element_type": lambda x, new_dtype, out: x if is_number(x) else cast(x, out.dtype),
-    **dict.fromkeys(("add", "add_any"), infix("+", "add")),
-    "sub": infix("-", "subtract"),
-    "mul": infix("*", "multiply"),
+    **dict.fromkeys(("add", "add_any"), partial(infix, "+", "add")),
+    "sub": partial(infix, "-", "subtract"),
+    "mul": partial(infix, "*", "multiply"),
     "div": divide,
     **{name: binary(op) for name, op in spellings(_BINARY).items()},
     "pow": power,
     "integer_pow": integer_power,
     "max": maximum,
     "polygamma": polygamma,
-    "lt_to": total("less"),
-    "le_to": total("less_equal"),
-    **{name: logical(name) for name in ("and", "or", "xor", "not")},
-    "shift_right_arithmetic": shifted_right("arithmetic"),
-    "shift_right_logical": shifted_right("logical"),
+    "lt_to": partial(total, "less"),
+    "le_to": partial(total, "less_equal"),
+    **{name: partial(logical, name) for name in ("and", "or", "xor", "not")},
+    **{f"shift_right_{kind}": partial(shifted_right, kind) for kind in ("arithmetic", "logical")},
     "population_count": lambda x: call("ops.cast", call("ops.sum", bits_of(x, x.dtype), axis=-1), DType(x.dtype)),
     "clz": leading_zeros,
     "select_n": select,
@@ -906,20 +807,16 @@ ENTRYWISE: dict[str, Row] = {
 
 ROWS: dict[str, Row] = {
     "dot_general": product,
-    **{f"reduce_{op}": reduction(op) for op in ("sum", "max", "min", "prod")},
-    "reduce_and": of_bits("and", "all"),
-    "reduce_or": of_bits("or", "any"),
-    "reduce_xor": of_bits("xor", "odd"),
+    **{f"reduce_{op}": partial(reduction, op) for op in ("sum", "max", "min", "prod")},
+    "reduce_and": partial(of_bits, "and", "all"),
+    "reduce_or": partial(of_bits, "or", "any"),
+    "reduce_xor": partial(of_bits, "xor", "odd"),
     "reduce": general_reduction,
     "reduce_precision": reduce_precision,
     "psum": sum_over_mapped,
-    "argmax": extreme_index("argmax"),
-    "argmin": extreme_index("argmin"),
-    "cumsum": cumulative("cumsum"),
-    "cumprod": cumulative("cumprod"),
-    "cummax": running("maximum"),
-    "cummin": running("minimum"),
-    "cumlogsumexp": running("logaddexp"),
+    **{op: partial(extreme_index, op) for op in ("argmax", "argmin")},
+    **{op: partial(cumulative, op) for op in ("cumsum", "cumprod")},
+    **{f"cum{name}": running(op) for name, op in spellings("max=maximum min=minimum logsumexp=logaddexp").items()},
     "bitcast_convert_type": bitcast,
     "reshape": reshape,
     "transpose": transpose,
@@ -935,15 +832,13 @@ ROWS: dict[str, Row] = {
     "dynamic_slice": dynamic_slice,
     "dynamic_update_slice": dynamic_update,
     "gather": gather,
-    "scatter": scatter("set"),
-    **{f"scatter-{how}": scatter(how) for how in ("add", "mul", "max", "min")},
+    "scatter": partial(scatter, "set"),
+    **{f"scatter-{how}": partial(scatter, how) for how in ("add", "mul", "max", "min")},
     "scatter-sub": scatter_difference,
     "sort": sort,
     "top_k": top_k,
     "conv_general_dilated": conv,
-    "reduce_window_max": pooling("max"),
-    "reduce_window_sum": pooling("add"),
-    "reduce_window_min": pooling("min"),
+    **{f"reduce_window_{name}": partial(pooling, op) for name, op in spellings("max=max sum=add min=min").items()},
     "reduce_window": general_pool,
     "select_and_gather_add": gathered_at_extremes,
     "select_and_scatter_add": scattered_to_extremes,

@@ -312,7 +312,8 @@ class _Reader:
         expression = patterns.merge_reshapes(patterns.simplify(expression, self.made), out, self.made)
         if isinstance(expression, Value) or primitives.is_number(expression):
             return expression
-        key = _identity(expression) if not _is_random(expression) else None
+        is_drawn = any(isinstance(part, _graph.Name) and part == _graph.SEED for part in _graph.walk(expression))
+        key = None if is_drawn else _identity(expression)
         bound = next((known[key, self.scopes] for known in self.known if (key, self.scopes) in known), None)
         if bound is not None:
             return bound
@@ -609,7 +610,7 @@ class _Reader:
         expression = self.made(value)
         if expression is value or depth > 6 or not isinstance(expression, (Call, Infix)):
             return None
-        if patterns.is_call(expression, *patterns._REDUCTIONS):
+        if _graph.is_call(expression, *patterns._REDUCTIONS):
             x = expression.args[0]
             if patterns.option(expression, "keepdims") or not isinstance(x, Value) or x.ndim != len(shape):
                 return None
@@ -854,16 +855,8 @@ class _Reader:
         ahead = _graph.without_dead(ahead, [*outputs, *[y for node in ahead for y in node.outputs if id(y) in used]])
         residuals = [parameter for parameter in parameters if id(parameter) in used]
         residuals += [y for node in ahead for y in node.outputs if id(y) in used]
-        custom = _graph.Custom(
-            re.sub(r"\W", "_", what[0]).strip("_") or "function",
-            parameters,
-            ahead,
-            single(outputs),
-            residuals,
-            cotangents,
-            rule_nodes,
-            single(gradients),
-        )
+        name, slopes = re.sub(r"\W", "_", what[0]).strip("_") or "function", single(gradients)
+        custom = _graph.Custom(name, parameters, ahead, single(outputs), residuals, cotangents, rule_nodes, slopes)
         return self.emit(_graph.Apply(custom, tuple(operand for operand in given if operand is not None)), *outs)
 
     @contextlib.contextmanager
@@ -922,6 +915,9 @@ class _Reader:
         given = single([row for row in rows if row is not None])
         ys = single(outputs[len(listed) :])
         length = sizes.dim(params["length"])
+        counts = not taken and ys is None and isinstance(length, int)
+        is_used = [entry for entry, kept in zip(used, keeps, strict=False) if kept]
+        counted = self._counter(outputs, starts, listed, is_used) if counts else None
         if not listed:
             if not taken:
                 raise Untranslated("a loop over nothing")
@@ -929,24 +925,13 @@ class _Reader:
             expression: Expression = Call("ops.map", (function, given))
             if params["reverse"]:
                 raise Untranslated("in reverse")
-        elif (
-            not taken
-            and ys is None
-            and isinstance(length, int)
-            and (
-                counted := self._counter(
-                    outputs, starts, listed, [entry for entry, kept in zip(used, keeps, strict=False) if kept]
-                )
-            )
-        ):
+        elif counted:
             place, start = counted
             rest = [entry for i, entry in enumerate(listed) if i != place]
             function.name, function.parameters = "body", (listed[place], single(rest))
             function.outputs = single([entry for i, entry in enumerate(outputs) if i != place])
-            init = single(
-                [start for i, start in enumerate(start for start in starts if start is not None) if i != place]
-            )
-            expression = Call("ops.fori_loop", (start, start + length, function, init))
+            others = [other for i, other in enumerate(filter(None, starts)) if i != place]
+            expression = Call("ops.fori_loop", (start, start + length, function, single(others)))
             results = [entry for i, entry in enumerate(results) if i != place]
         else:
             function.outputs = (single(outputs[: len(listed)]), ys)
@@ -966,12 +951,8 @@ class _Reader:
         for place, (start, before, after) in enumerate(zip(given, listed, outputs, strict=False)):
             first, step = self.made(start), self.made(after)
             is_counted = isinstance(step, Infix) and step.operator == "+" and step.left is before and step.right == 1
-            if (
-                is_counted
-                and not used[place]
-                and patterns.is_call(first, "ops.convert_to_tensor")
-                and type(first.args[0]) is int
-            ):
+            is_known = _graph.is_call(first, "ops.convert_to_tensor") and type(first.args[0]) is int
+            if is_counted and not used[place] and is_known:
                 return place, first.args[0]
         return None
 
@@ -1024,7 +1005,7 @@ class _Reader:
             functions.append(function)
         index = self.tensor(index)
         cast = self.made(index)
-        if patterns.is_call(cast, "ops.cast") and isinstance(cast.args[0], Value) and cast.args[0].dtype == "bool":
+        if _graph.is_call(cast, "ops.cast") and isinstance(cast.args[0], Value) and cast.args[0].dtype == "bool":
             expression = Call("ops.cond", (cast.args[0], functions[1], functions[0]))
         else:
             expression = Call("ops.switch", (index, functions))
@@ -1053,13 +1034,13 @@ class _Reader:
         statements = list(nodes)
         updates = {node.update: node for node in nodes if node.update is not None}
         for number, node in enumerate(nodes):
-            if not patterns.is_call(node.expression, "ops.batch_normalization"):
+            if not _graph.is_call(node.expression, "ops.batch_normalization"):
                 continue
             x, mean, variance, _, bias, scale, epsilon = node.expression.args
             axes = tuple(range(x.ndim - 1))
             moments = [self.made(mean), self.made(variance)]
             if not all(
-                patterns.is_call(moment, op) and moment.args[0] is x and patterns.axes(moment, x) == axes
+                _graph.is_call(moment, op) and moment.args[0] is x and patterns.axes(moment, x) == axes
                 for moment, op in zip(moments, ("ops.mean", "ops.var"), strict=True)
             ):
                 continue
@@ -1083,7 +1064,7 @@ class _Reader:
     def _average(self, name: str, update: Node) -> tuple[float, Value] | None:
         """Return the momentum of a moving average of a leaf of the state, and what it takes in."""
         expression = self.made(update.expression)
-        if patterns.is_call(expression, "ops.stop_gradient"):
+        if _graph.is_call(expression, "ops.stop_gradient"):
             expression = self.made(expression.args[0])
         if not patterns.is_infix(expression, "+"):
             return None
@@ -1295,21 +1276,16 @@ def _identity(expression: Expression) -> Any:
     return (unfolded.label, *map(_identity, unfolded.parts))
 
 
-def _is_random(expression: Expression) -> bool:
-    return any(part == _graph.SEED for part in _graph.walk(expression) if isinstance(part, _graph.Name))
-
-
 def _structure(tree: Any) -> Expression:
     """Return what the model returns as tuples and dicts."""
-    if isinstance(tree, dict):
-        return {str(name): _structure(part) for name, part in tree.items()}
-    if isinstance(tree, (tuple, list)):
-        return tuple(_structure(part) for part in tree)
-    if tree is None or isinstance(tree, (Value, np.ndarray, jax.Array)):
-        return tree
-    if isinstance(tree, (bool, int, float, complex, np.generic)):
-        return jax.numpy.asarray(tree)
-    return tuple(_structure(leaf) for leaf in jax.tree.leaves(tree))
+
+    def leaf(x: Any) -> Any:
+        if isinstance(x, (bool, int, float, complex, np.generic)):
+            return jax.numpy.asarray(x)
+        is_known = x is None or isinstance(x, (Value, np.ndarray, jax.Array))
+        return x if is_known else tuple(map(_structure, jax.tree.leaves(x)))
+
+    return _objects.as_tuples(tree, leaf)
 
 
 def run(
@@ -1356,16 +1332,10 @@ def to_numpy(value: Any) -> Any:
     return np.asarray(_array(value))
 
 
-def evaluation_nodes(graph: Graph) -> list[Node]:
-    """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
+def _without_update(part: Call) -> Call:
+    of = dict(part.kwargs)
+    args = (part.args[0], of["mean"], of["var"], -1, of["bias"], of["scale"], of["epsilon"])
+    return Call("ops.batch_normalization", args)
 
-    def change(part: Expression) -> Expression:
-        if patterns.is_call(part, "dropout"):
-            return part.args[0]
-        if patterns.is_call(part, "tracked_channels_last_batch_norm"):
-            of = dict(part.kwargs)
-            args = (part.args[0], of["mean"], of["var"], -1, of["bias"], of["scale"], of["epsilon"])
-            return Call("ops.batch_normalization", args)
-        return part
 
-    return _graph.evaluation_nodes(graph, change)
+EVALUATED = {"tracked_channels_last_batch_norm": _without_update}  # what is something else in evaluation

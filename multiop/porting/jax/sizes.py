@@ -139,7 +139,7 @@ class Opened:
         with _hosts.replacing() as replace:
             for kind in kinds:
                 replace(kind, "__eq__", self._noting(vars(kind)["__eq__"]))
-                replace(kind, "__bool__", self._noting_zero())
+                replace(kind, "__bool__", lambda size: self._note(size, 0) is None)
                 replace(kind, "__pow__", _power(vars(kind)["__pow__"]))
                 for name, function in _FUNCTIONS.items():
                     replace(kind, name, lambda size, function=function: function(size))  # what NumPy calls
@@ -161,13 +161,6 @@ class Opened:
             self.differing.append((str(size), str(other)))
             place = f", at {name}:{frame.f_lineno}" if frame is not None else ""
             self.places |= dict.fromkeys(symbols_of(size) if not isinstance(size, int) else (), place)
-
-    def _noting_zero(self) -> Callable[[Any], bool]:
-        def is_not_zero(size: Any) -> bool:
-            self._note(size, 0)
-            return True
-
-        return is_not_zero
 
     def _noting(self, equal: Callable[..., Any]) -> Callable[..., Any]:
         def compare(size: Any, other: Any) -> Any:

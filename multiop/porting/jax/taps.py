@@ -106,15 +106,10 @@ def _record(form, inputs, cotangents, training, arranged):
     for name, value in values.items():
         module = plain.modules.get(name)  # none at a tap that the model has itself
         kind = type(module).__name__
-        records[name] = Record(
-            name,
-            value,
-            [np.array(x) for x in plain.inputs.get(name, []) if _is_known(x)],
-            np.array(of_zeros[name]) if name in of_zeros else None,
-            {"Linear": "Dense", "Conv": "Conv", "Embed": "Embed"}.get(kind, kind),
-            own.get(name, {}),
-            options(module),
-        )
+        kind = "Dense" if kind == "Linear" else kind
+        given = [np.array(x) for x in plain.inputs.get(name, []) if _is_known(x)]
+        slope = np.array(of_zeros[name]) if name in of_zeros else None
+        records[name] = Record(name, value, given, slope, kind, own.get(name, {}), options(module))
     of_params = {name: np.array(x) for name, x in of_params.items()}
     after = {form.origins.get(name, name): np.array(x) for name, x in new.items() if not models.is_key(x)}
     return Reference(form.kind, records, outputs, cotangent, gradients, of_params, after, {})

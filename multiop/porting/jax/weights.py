@@ -27,7 +27,8 @@ def read(source):
     if isinstance(source, dict) and isinstance(source.get("params"), dict):  # the variables of a linen module
         return _read_linen(source, kinds)
     arrays = _arrays_by_name(source)
-    weights = _weights.split_state(arrays, "flax" if _weights.owner(source) == "flax" or _like_flax(arrays) else None)
+    is_flax = _weights.owner(source) == "flax" or any(name.rpartition(".")[2] == "kernel" for name in arrays)
+    weights = _weights.split_state(arrays, "flax" if is_flax else None)
     weights.is_ordered = not _weights.is_sorted(weights.params)
     return weights
 
@@ -53,10 +54,6 @@ def _is_equinox(x):
     return equinox is not None and any(
         isinstance(leaf, equinox.Module) for leaf in jax.tree.leaves(x, is_leaf=lambda y: isinstance(y, equinox.Module))
     )
-
-
-def _like_flax(arrays):
-    return any(name.rpartition(".")[2] == "kernel" for name in arrays)
 
 
 def key_name(key):

@@ -555,11 +555,8 @@ class Flat:
             if start.dtype != "variant":
                 continue
             made = _skip_identities(result).operation
-            if (
-                made.kind != "TensorListSetItem"
-                or _skip_identities(made.inputs[0]) is not start
-                or start.items[0] != "reserved"
-            ):
+            is_written = made.kind == "TensorListSetItem" and _skip_identities(made.inputs[0]) is start
+            if not is_written or start.items[0] != "reserved":
                 return
             index, item = _skip_identities(made.inputs[1]), made.inputs[2]
             length = start.items[1]

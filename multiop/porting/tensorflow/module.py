@@ -30,14 +30,8 @@ class PortedLayer(keras.layers.Layer):
         self.built = True
 
     def _weight(self, name, array, is_trained):
-        weight = self.add_weight(
-            shape=array.shape,
-            initializer="zeros",
-            dtype=str(array.dtype),
-            trainable=is_trained,
-            autocast=False,
-            name=name,
-        )
+        options = {"shape": array.shape, "dtype": str(array.dtype), "trainable": is_trained, "name": name}
+        weight = self.add_weight(**options, initializer="zeros", autocast=False)
         weight.assign(array)
         return weight
 

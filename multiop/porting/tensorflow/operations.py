@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call
+from multiop.porting._graph import Call, Dim, DType, Expression, Infix, Item, Name, Value, call, is_call
 from multiop.porting._rows import (
     FLOATS,
     Row,
@@ -23,6 +24,8 @@ from multiop.porting._rows import (
     binary,
     block_replaced,
     cast,
+    line,
+    pad_by,
     part,
     short,
     size_text,
@@ -51,48 +54,39 @@ _COMPUTED = (Value, Item, Call)  # what stands for a number that depends on valu
 # rows that many operations share
 
 
-def infix(operator: str, op: str) -> Row:
+def infix(operator, op, x, y, out):
     """An operator of Python where the result is floating, else an op."""
-
-    def row(x: Expression, y: Expression, out: Value) -> Expression:
-        if out.dtype in FLOATS:
-            x, y = (
-                call("ops.cast", operand, DType(out.dtype)) if isinstance(operand, Dim) else operand
-                for operand in (x, y)
-            )
-        else:
-            return call(f"ops.{op}", x, y)
-        neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
-        if isinstance(x, Value) and x.shape == out.shape and not isinstance(y, Value) and y == neutral:
-            return x
-        return Infix(operator, x, y)
-
-    return row
+    if out.dtype in FLOATS:
+        x, y = (
+            call("ops.cast", operand, DType(out.dtype)) if isinstance(operand, Dim) else operand for operand in (x, y)
+        )
+    else:
+        return call(f"ops.{op}", x, y)
+    neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
+    if isinstance(x, Value) and x.shape == out.shape and not isinstance(y, Value) and y == neutral:
+        return x
+    return Infix(operator, x, y)
 
 
-def extremum(op: str) -> Row:
+def extremum(op, x, y):
     """At a tie, the gradient goes to the first one; to the tensor where the other one is a number."""
-
-    def row(x: Expression, y: Expression) -> Expression:
-        bounds = [operand for operand in (x, y) if not isinstance(operand, Value)]
-        if not bounds and x.dtype in FLOATS:
-            return call("larger" if op == "maximum" else "smaller", x, y)
-        if len(bounds) != 1 or isinstance(bounds[0], Dim):
-            return call(f"ops.{op}", x, y)
-        tensor, bound = (x, y) if isinstance(x, Value) else (y, x)
-        low, high = (bound, None) if op == "maximum" else (None, bound)
-        return call("ops.clip", tensor, -math.inf if low is None else low, math.inf if high is None else high)
-
-    return row
+    bounds = [operand for operand in (x, y) if not isinstance(operand, Value)]
+    if not bounds and x.dtype in FLOATS:
+        return call("larger" if op == "maximum" else "smaller", x, y)
+    if len(bounds) != 1 or isinstance(bounds[0], Dim):
+        return call(f"ops.{op}", x, y)
+    tensor, bound = (x, y) if isinstance(x, Value) else (y, x)
+    low, high = (bound, None) if op == "maximum" else (None, bound)
+    return call("ops.clip", tensor, -math.inf if low is None else low, math.inf if high is None else high)
 
 
-def power(x: Expression, y: Expression) -> Expression:
+def power(x, y):
     if not isinstance(y, Value) and y == 2:
         return call("ops.square", x)
     return call("ops.power", x, y)
 
 
-def axes_of(axes: Any, ndim: int) -> Any:
+def axes_of(axes, ndim):
     """Return the axes of a reduction: `None` for all."""
     if isinstance(axes, int):
         return axes
@@ -102,30 +96,24 @@ def axes_of(axes: Any, ndim: int) -> Any:
     return axes[0] if len(axes) == 1 else axes
 
 
-def reduction(op: str) -> Row:
-    def row(input: Value, reduction_indices: Any, keep_dims: bool = False) -> Expression:
-        if reduction_indices in ((), []):
-            return input
-        return call(f"ops.{op}", input, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims)
-
-    return row
+def reduction(op, input, reduction_indices, keep_dims=False):
+    if reduction_indices in ((), []):
+        return input
+    return call(f"ops.{op}", input, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims)
 
 
-def cumulative(op: str) -> Row:
-    def row(x: Value, axis: int, exclusive: bool = False, reverse: bool = False) -> Expression:
-        y: Expression = call("ops.flip", x, axis=axis) if reverse else x
-        if exclusive:  # each entry is that of the ones before it
-            before, width = axis % x.ndim, [(0, 0)] * x.ndim
-            width[before] = (1, 0)
-            y = Item(y, (*[slice(None)] * before, slice(-1)))
-            y = call("ops.pad", y, width, constant_values=int(op == "cumprod"))
-        y = call(f"ops.{op}", y, axis=axis)
-        return call("ops.flip", y, axis=axis) if reverse else y
-
-    return row
+def cumulative(op, x, axis, exclusive=False, reverse=False):
+    y: Expression = call("ops.flip", x, axis=axis) if reverse else x
+    if exclusive:  # each entry is that of the ones before it
+        before, width = axis % x.ndim, [(0, 0)] * x.ndim
+        width[before] = (1, 0)
+        y = Item(y, (*[slice(None)] * before, slice(-1)))
+        y = call("ops.pad", y, width, constant_values=int(op == "cumprod"))
+    y = call(f"ops.{op}", y, axis=axis)
+    return call("ops.flip", y, axis=axis) if reverse else y
 
 
-def cumulative_logsumexp(x: Value, axis: int, exclusive: bool = False, reverse: bool = False) -> Expression:
+def cumulative_logsumexp(x, axis, exclusive=False, reverse=False):
     y: Expression = x
     if exclusive:  # each entry is that of the ones before it, or behind it
         key, width = [slice(None)] * x.ndim, [(0, 0)] * x.ndim
@@ -137,7 +125,7 @@ def cumulative_logsumexp(x: Value, axis: int, exclusive: bool = False, reverse: 
     return call("ops.associative_scan", Name("ops.logaddexp"), y, reverse=reverse, axis=axis)
 
 
-def truncated_quotient(x: Expression, y: Expression, out: Value) -> Expression:
+def truncated_quotient(x, y, out):
     if out.dtype in FLOATS:
         return call("ops.trunc", Infix("/", x, y))
     quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
@@ -150,13 +138,13 @@ def truncated_quotient(x: Expression, y: Expression, out: Value) -> Expression:
 # products
 
 
-def matmul(a: Value, b: Value, transpose_a: bool = False, transpose_b: bool = False) -> Expression:
+def matmul(a, b, transpose_a=False, transpose_b=False):
     left = call("ops.transpose", a) if transpose_a else a
     right = call("ops.transpose", b) if transpose_b else b
     return call("ops.matmul", left, right)
 
 
-def batch_matmul(x: Value, y: Value, adj_x: bool = False, adj_y: bool = False) -> Expression:
+def batch_matmul(x, y, adj_x=False, adj_y=False):
     if (adj_x or adj_y) and x.dtype.startswith("complex"):
         raise Untranslated("an adjoint of complex matrices")
     left = call("ops.swapaxes", x, -1, -2) if adj_x else x
@@ -164,7 +152,7 @@ def batch_matmul(x: Value, y: Value, adj_x: bool = False, adj_y: bool = False) -
     return call("ops.matmul", left, right)
 
 
-def bias_add(value: Value, bias: Value, data_format: str = "NHWC") -> Expression:
+def bias_add(value, bias, data_format="NHWC"):
     if data_format != "NHWC" and value.ndim > 2:
         return Infix("+", value, call("ops.reshape", bias, (-1, *[1] * (value.ndim - 2))))
     return Infix("+", value, bias)
@@ -173,13 +161,13 @@ def bias_add(value: Value, bias: Value, data_format: str = "NHWC") -> Expression
 # shapes
 
 
-def write_reshape(x: Expression, out: Value) -> Expression:
+def write_reshape(x, out):
     if isinstance(x, Value) and x.shape == out.shape:
         return x
     return call("ops.reshape", x, sizes(out.shape))
 
 
-def squeeze(x: Value, out: Value, squeeze_dims: Sequence[int] = ()) -> Expression:
+def squeeze(x, out, squeeze_dims=()):
     if x.shape == out.shape:
         return x
     axes = tuple(axis % x.ndim for axis in squeeze_dims)
@@ -188,7 +176,7 @@ def squeeze(x: Value, out: Value, squeeze_dims: Sequence[int] = ()) -> Expressio
     return call("ops.squeeze", x, axes[0] if len(axes) == 1 else axes)
 
 
-def transpose(x: Value, perm: Any) -> Expression:
+def transpose(x, perm):
     perm = tuple(perm)
     if perm == tuple(range(len(perm))):
         return x
@@ -197,35 +185,24 @@ def transpose(x: Value, perm: Any) -> Expression:
     return call("ops.transpose", x, perm)
 
 
-def concatenate(values: Sequence[Expression], axis: int) -> Expression:
+def concatenate(values, axis):
     parts = [value for value in values if not (isinstance(value, Value) and 0 in value.shape)]
     return parts[0] if len(parts) == 1 else call("ops.concatenate", parts, axis=axis)
 
 
-def split_at(
-    value: Value, split_dim: int, out: Sequence[Value], size_splits: Any = 0, num_split: int = 0
-) -> Expression:
+def split_at(value, split_dim, out, size_splits=0, num_split=0):
     return split(value, [skeleton.shape[split_dim] for skeleton in out], split_dim)
 
 
-def unpack(x: Value, out: Sequence[Value], num: int = 0, axis: int = 0) -> Expression:
+def unpack(x, out, num=0, axis=0):
     if len(out) == 1:
         return (call("ops.squeeze", x, axis),)
     return call("ops.unstack", x, len(out), axis=axis)
 
 
 def strided_slice(
-    input: Value,
-    begin: Any,
-    end: Any,
-    strides: Any,
-    begin_mask: int = 0,
-    end_mask: int = 0,
-    ellipsis_mask: int = 0,
-    new_axis_mask: int = 0,
-    shrink_axis_mask: int = 0,
-    out: Any = None,
-) -> Expression:
+    input, begin, end, strides, begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=0, out=None
+):
     key: list[Any] = []
     computed: dict[int, Any] = {}  # the one index along an axis that is computed
     blocks: dict[int, tuple[Any, Any]] = {}  # where a block begins along an axis, and how long it is
@@ -254,7 +231,11 @@ def strided_slice(
             size = input.shape[axis]
             low = None if begin_mask & bit or (start == 0 and step > 0) else start
             high = None if end_mask & bit else stop
-            if step > 0 and high is not None and (high == size or (_is_int(high, size) and high >= size)):
+            if (
+                step > 0
+                and high is not None
+                and (high == size or (isinstance(high, int) and isinstance(size, int) and high >= size))
+            ):
                 high = None
             key.append(slice(low, high, None if step == 1 else step))
             axis += 1
@@ -279,11 +260,7 @@ def strided_slice(
     return Item(whole, tuple(key)) if key else whole
 
 
-def _is_int(*sizes: Any) -> bool:
-    return all(isinstance(size, int) for size in sizes)
-
-
-def cut(input: Value, begin: Any, size: Any, out: Value) -> Expression:
+def cut(input, begin, size, out):
     if any(isinstance(start, _COMPUTED) for start in begin):
         return call("ops.slice", input, call("ops.stack", list(begin)), out.shape)
     key = []
@@ -298,7 +275,7 @@ def cut(input: Value, begin: Any, size: Any, out: Value) -> Expression:
     return part(input, key)
 
 
-def update_block(input: Value, update: Value, indices: Any) -> Expression:
+def update_block(input, update, indices):
     """Replace a block; XLA moves one back that begins out of range."""
     places: list[Expression] = []
     for start, size, count in zip(indices, input.shape, update.shape, strict=True):
@@ -313,13 +290,13 @@ def update_block(input: Value, update: Value, indices: Any) -> Expression:
     return block_replaced(input, places, update)
 
 
-def tile(input: Value, multiples: Any) -> Expression:
+def tile(input, multiples):
     if all(multiple == 1 for multiple in multiples):
         return input
     return call("ops.tile", input, tuple(multiples))
 
 
-def broadcast(input: Expression, shape: Any, out: Value) -> Expression:
+def broadcast(input, shape, out):
     if isinstance(input, Value) and input.shape == out.shape:
         return input
     if not isinstance(input, Value):
@@ -327,31 +304,26 @@ def broadcast(input: Expression, shape: Any, out: Value) -> Expression:
     return call("ops.broadcast_to", input, out.shape)
 
 
-def pad(input: Value, paddings: Any, constant_values: Any = 0) -> Expression:
-    widths = tuple(tuple(pair) for pair in paddings)
-    if not any(side for pair in widths for side in pair):
-        return input
-    if isinstance(constant_values, Value) or constant_values:
-        return call("ops.pad", input, widths, constant_values=constant_values)
-    return call("ops.pad", input, widths)
+def pad(input, paddings, constant_values=0):
+    return pad_by(input, tuple(tuple(pair) for pair in paddings), constant_values)
 
 
-def mirror_pad(input: Value, paddings: Any, mode: str) -> Expression:
+def mirror_pad(input, paddings, mode):
     widths = tuple(tuple(pair) for pair in paddings)
     return call("ops.pad", input, widths, mode=mode.lower())
 
 
-def flip(tensor: Value, axis: Any) -> Expression:
+def flip(tensor, axis):
     axes = tuple(axis)
     return tensor if not axes else call("ops.flip", tensor, axis=axes[0] if len(axes) == 1 else axes)
 
 
-def to_batch(input: Value, block_shape: Any, paddings: Any, out: Value) -> Expression:
+def to_batch(input, block_shape, paddings, out):
     """Move blocks of space into the batch, in front of it."""
     blocks = tuple(block_shape)
     space = len(blocks)
     widths = ((0, 0), *[tuple(pair) for pair in paddings], *[(0, 0)] * (input.ndim - space - 1))
-    y: Expression = call("ops.pad", input, widths) if any(side for pair in widths for side in pair) else input
+    y = pad_by(input, widths)
     shape: list[Any] = [input.shape[0]]
     for (low, high), size, block in zip(widths[1:], input.shape[1:], blocks, strict=False):
         if isinstance(size, Dim):
@@ -365,7 +337,7 @@ def to_batch(input: Value, block_shape: Any, paddings: Any, out: Value) -> Expre
     return call("ops.reshape", y, sizes(out.shape))
 
 
-def from_batch(input: Value, block_shape: Any, crops: Any, out: Value) -> Expression:
+def from_batch(input, block_shape, crops, out):
     """Move blocks of the batch back into space."""
     blocks = tuple(block_shape)
     space = len(blocks)
@@ -387,7 +359,7 @@ def from_batch(input: Value, block_shape: Any, crops: Any, out: Value) -> Expres
 # creation
 
 
-def full(shape: Any, value: Expression, dtype: str) -> Expression:
+def full(shape, value, dtype):
     shape = tuple(shape)
     if isinstance(value, Value):
         return call("ops.broadcast_to", value, shape)
@@ -396,14 +368,11 @@ def full(shape: Any, value: Expression, dtype: str) -> Expression:
     return call("ops.full", shape, value, dtype=DType(dtype))
 
 
-def arange(start: Expression, limit: Expression, delta: Expression, out: Value) -> Expression:
-    args = (limit,) if start == 0 and delta == 1 else (start, limit) if delta == 1 else (start, limit, delta)
-    return call("ops.arange", *args, dtype=DType(out.dtype))
+def arange(start, limit, delta, out):
+    return line(start, limit, delta, out.dtype)
 
 
-def one_hot(
-    indices: Value, depth: int, on_value: Expression, off_value: Expression, out: Value, axis: int = -1
-) -> Expression:
+def one_hot(indices, depth, on_value, off_value, out, axis=-1):
     y: Expression = call("ops.one_hot", indices, depth, axis=axis, dtype=DType(out.dtype))
     if (on_value, off_value) == (1, 0):
         return y
@@ -416,26 +385,20 @@ def one_hot(
 # convolution and pooling
 
 
-def spatial(option: Sequence[Any], data_format: str) -> tuple[Any, ...]:
+def spatial(option, data_format):
     """Return the part of an option that is about space."""
     return tuple(option[1:-1] if data_format.endswith("C") else option[2:])
 
 
-def pad_explicitly(x: Expression, padding: str, explicit: Sequence[int], value: float = 0) -> tuple[Expression, str]:
+def pad_explicitly(x, padding, explicit, value=0):
     """Return `x` with explicit padding put around it, and the padding that is left."""
     if padding != "EXPLICIT":
         return x, padding.lower()
     widths = tuple(tuple(explicit[i : i + 2]) for i in range(0, len(explicit), 2))
-    if not any(side for pair in widths for side in pair):
-        return x, "valid"
-    if value:
-        return call("ops.pad", x, widths, constant_values=value), "valid"
-    return call("ops.pad", x, widths), "valid"
+    return pad_by(x, widths, value), "valid"
 
 
-def conv_options(
-    x: Expression, strides: Any, padding: str, explicit: Any, dilations: Any, data_format: str
-) -> tuple[Expression, tuple[int, ...], dict[str, Any]]:
+def conv_options(x, strides, padding, explicit, dilations, data_format):
     """Return the input, strides that must be taken afterwards, and the options of `ops.conv`."""
     steps, rates = spatial(strides, data_format), spatial(dilations, data_format)
     x, pads = pad_explicitly(x, padding, explicit)
@@ -450,40 +413,38 @@ def conv_options(
     return x, thinned, options
 
 
-def conv_of(function: str) -> Row:
-    def row(
-        input: Expression,
-        filter: Expression,
-        strides: Any,
-        padding: str,
-        explicit_paddings: Any = (),
-        data_format: str = "NHWC",
-        dilations: Any = (1, 1, 1, 1),
-        bias: Any = None,
-    ) -> Expression:
-        x, thinned, options = conv_options(input, strides, padding, explicit_paddings, dilations, data_format)
-        y: Expression = call(function, x, kernel=filter, bias=bias, **options)
-        if thinned:
-            space = tuple(slice(None, None, step) for step in thinned)
-            first = data_format.startswith("NC")
-            y = Item(y, (slice(None), slice(None), *space) if first else (slice(None), *space))
-        return y
-
-    return row
+def conv_of(
+    function,
+    input,
+    filter,
+    strides,
+    padding,
+    explicit_paddings=(),
+    data_format="NHWC",
+    dilations=(1, 1, 1, 1),
+    bias=None,
+):
+    x, thinned, options = conv_options(input, strides, padding, explicit_paddings, dilations, data_format)
+    y: Expression = call(function, x, kernel=filter, bias=bias, **options)
+    if thinned:
+        space = tuple(slice(None, None, step) for step in thinned)
+        first = data_format.startswith("NC")
+        y = Item(y, (slice(None), slice(None), *space) if first else (slice(None), *space))
+    return y
 
 
 def conv_transpose(
-    input_sizes: Any,
-    filter: Value,
-    out_backprop: Value,
-    strides: Any,
-    padding: str,
-    out: Value,
-    explicit_paddings: Any = (),
-    data_format: str = "NHWC",
-    dilations: Any = (1, 1, 1, 1),
-    bias: Any = None,
-) -> Expression:
+    input_sizes,
+    filter,
+    out_backprop,
+    strides,
+    padding,
+    out,
+    explicit_paddings=(),
+    data_format="NHWC",
+    dilations=(1, 1, 1, 1),
+    bias=None,
+):
     if padding == "EXPLICIT" or data_format.startswith("NC"):
         raise Untranslated(f"padding={padding}, data_format={data_format}")
     steps, rates = spatial(strides, data_format), spatial(dilations, data_format)
@@ -503,64 +464,44 @@ def conv_transpose(
         usual = size * step if padding == "SAME" else (size - 1) * step + max(reach, step)
         if wanted != usual:
             raise Untranslated("an output size other than the usual one")
-    return Call(
-        "transposed_convolution",
-        (out_backprop,),
-        (
-            ("kernel", filter),
-            ("bias", bias),
-            ("strides", short(steps)),
-            ("padding", padding.lower()),
-            ("dilation_rate", short(rates)),
-        ),
-    )
+    options = {"strides": short(steps), "padding": padding.lower(), "dilation_rate": short(rates)}
+    return call("transposed_convolution", out_backprop, kernel=filter, bias=bias, **options)
 
 
-def pool(op: str) -> Row:
-    def row(
-        x: Expression, ksize: Any, strides: Any, padding: str, data_format: str = "NHWC", explicit_paddings: Any = ()
-    ) -> Expression:
-        outside = (ksize[0], strides[0], *([ksize[1], strides[1]] if data_format.startswith("NC") else []))
-        if data_format.endswith("C"):
-            outside = (*outside, ksize[-1], strides[-1])
-        if any(width != 1 for width in outside):
-            raise Untranslated("windows over batch or channels")
-        x, pads = pad_explicitly(x, padding, explicit_paddings, -math.inf if op == "max_pool" else 0)
-        first = data_format.startswith("NC")
-        return call(
-            f"ops.{op}",
-            x,
-            short(spatial(ksize, data_format)),
-            short(spatial(strides, data_format)),
-            padding=pads,
-            data_format="channels_first" if first else "channels_last",
-        )
-
-    return row
+def pool(op, x, ksize, strides, padding, data_format="NHWC", explicit_paddings=()):
+    outside = (ksize[0], strides[0], *([ksize[1], strides[1]] if data_format.startswith("NC") else []))
+    if data_format.endswith("C"):
+        outside = (*outside, ksize[-1], strides[-1])
+    if any(width != 1 for width in outside):
+        raise Untranslated("windows over batch or channels")
+    x, pads = pad_explicitly(x, padding, explicit_paddings, -math.inf if op == "max_pool" else 0)
+    layout = "channels_first" if data_format.startswith("NC") else "channels_last"
+    sizes = (short(spatial(option, data_format)) for option in (ksize, strides))
+    return call(f"ops.{op}", x, *sizes, padding=pads, data_format=layout)
 
 
 # images: TensorFlow resizes in float32, with weights that it computes in float32
 
 
-def scale_of(before: int, after: int, align_corners: bool) -> Any:
+def scale_of(before, after, align_corners):
     """Return how many entries of what is resized an entry of the result stands for, as TensorFlow computes it."""
     is_aligned = align_corners and after > 1
     return np.float32(before - 1) / np.float32(after - 1) if is_aligned else np.float32(before) / np.float32(after)
 
 
-def places_of(before: int, after: int, align_corners: bool, half_pixel_centers: bool) -> Any:
+def places_of(before, after, align_corners, half_pixel_centers):
     """Return where the entries of the result lie, in entries of what is resized."""
     shift = np.float32(0.5 if half_pixel_centers else 0)
     return (np.arange(after, dtype="float32") + shift) * scale_of(before, after, align_corners) - shift
 
 
-def linear_taps(before: int, places: Any) -> tuple[Any, Any]:
+def linear_taps(before, places):
     left = np.floor(places)
     rest = places - left
     return np.clip(np.stack([left, left + 1]), 0, before - 1), np.stack([1 - rest, rest])
 
 
-def cubic_taps(before: int, places: Any, is_keys: bool) -> tuple[Any, Any]:
+def cubic_taps(before, places, is_keys):
     """Take the weights from TensorFlow's table of 1024 steps; Keys's kernel has none beyond the edge."""
     a = np.float32(-0.5 if is_keys else -0.75)
     left = np.floor(places)
@@ -575,7 +516,7 @@ def cubic_taps(before: int, places: Any, is_keys: bool) -> tuple[Any, Any]:
     return index, weights
 
 
-def area_taps(before: int, after: int, align_corners: bool) -> tuple[Any, Any]:
+def area_taps(before, after, align_corners):
     """Weigh each entry with the part of it that an entry of the result covers."""
     scale = scale_of(before, after, align_corners)
     start = np.arange(after, dtype="float32") * scale
@@ -585,7 +526,7 @@ def area_taps(before: int, after: int, align_corners: bool) -> tuple[Any, Any]:
     return np.clip(index, 0, before - 1), np.maximum(covered, 0) / scale
 
 
-def kernel_taps(before: int, after: int, scale: Any, shift: Any, kernel: str, antialias: bool) -> tuple[Any, Any]:
+def kernel_taps(before, after, scale, shift, kernel, antialias):
     """Weigh entries by a kernel that is moved, and widened where entries move together."""
     radius, weigh = KERNELS[kernel]
     step = np.float32(1) / np.float32(scale)
@@ -600,17 +541,17 @@ def kernel_taps(before: int, after: int, scale: Any, shift: Any, kernel: str, an
     return np.clip(index, 0, before - 1), weights / np.where(total == 0, 1, total)
 
 
-def lanczos(radius: int) -> Callable[[Any], Any]:
+def lanczos(radius):
     return lambda x: np.where(x < radius, np.sinc(x) * np.sinc(x / radius), 0)
 
 
-def mitchell(x: Any) -> Any:
+def mitchell(x):
     near = ((7 * x - 12) * x * x + 16 / 3) / 6
     far = (((-7 / 3 * x + 12) * x - 20) * x + 32 / 3) / 6
     return np.where(x < 1, near, np.where(x < 2, far, 0))
 
 
-def keys(x: Any) -> Any:
+def keys(x):
     return np.where(x < 1, (1.5 * x - 2.5) * x * x + 1, np.where(x < 2, ((-0.5 * x + 2.5) * x - 4) * x + 2, 0))
 
 
@@ -627,7 +568,7 @@ KERNELS: dict[str, tuple[float, Callable[[Any], Any]]] = {  # the radius, and th
 _OWN_KERNELS = {"triangle": "bilinear", "keyscubic": "bicubic", "lanczos3": "lanczos3", "lanczos5": "lanczos5"}
 
 
-def write_resampling(x: Expression, taps: Sequence[tuple[Any, Any]], keep: Any) -> Expression:
+def write_resampling(x, taps, keep):
     """Return an expression of a tensor, each of whose two dimensions of space is a weighted sum of entries."""
     for axis, (index, weights) in enumerate(taps, 1):
         counts = (weights != 0).any(1)  # entries that count nowhere are left out
@@ -638,43 +579,31 @@ def write_resampling(x: Expression, taps: Sequence[tuple[Any, Any]], keep: Any) 
     return x
 
 
-def reject_open(images: Value, size: Sequence[Any]) -> None:
+def reject_open(images, size):
     """Refuse a resize whose weights are computed while reading, if a size is open."""
     before, after = (" x ".join(map(size_text, extents)) for extents in (images.shape[1:3], size))
     if any(isinstance(extent, Dim) for extent in (*size, *images.shape[1:3])):
         raise Untranslated(f"a resize from {before} to {after}, which are open")
 
 
-def resize(kind: str) -> Row:
-    def row(
-        images: Value,
-        size: Any,
-        keep: Any,
-        align_corners: bool = False,
-        half_pixel_centers: bool = False,
-        out: Any = None,
-    ) -> Expression:
-        x = cast(images, out.dtype)
-        if kind == "bilinear" and half_pixel_centers and not align_corners:
-            return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
-        reject_open(images, size)
-        taps = []
-        for before, after in zip(images.shape[1:3], map(int, size), strict=True):
-            places = places_of(before, after, align_corners, half_pixel_centers)
-            if kind == "area":
-                taps.append(area_taps(before, after, align_corners))
-            elif kind == "bilinear":
-                taps.append(linear_taps(before, places))
-            else:
-                taps.append(cubic_taps(before, places, half_pixel_centers))
-        return write_resampling(x, taps, keep)
-
-    return row
+def resize(kind, images, size, keep, align_corners=False, half_pixel_centers=False, out=None):
+    x = cast(images, out.dtype)
+    if kind == "bilinear" and half_pixel_centers and not align_corners:
+        return call("ops.image.resize", x, tuple(size), interpolation=kind, data_format="channels_last")
+    reject_open(images, size)
+    taps = []
+    for before, after in zip(images.shape[1:3], map(int, size), strict=True):
+        places = places_of(before, after, align_corners, half_pixel_centers)
+        if kind == "area":
+            taps.append(area_taps(before, after, align_corners))
+        elif kind == "bilinear":
+            taps.append(linear_taps(before, places))
+        else:
+            taps.append(cubic_taps(before, places, half_pixel_centers))
+    return write_resampling(x, taps, keep)
 
 
-def resize_nearest(
-    images: Value, size: Any, align_corners: bool = False, half_pixel_centers: bool = False
-) -> Expression:
+def resize_nearest(images, size, align_corners=False, half_pixel_centers=False):
     y: Expression = images
     for axis, (before, after) in enumerate(zip(images.shape[1:3], size, strict=True), 1):
         if after == before:
@@ -697,16 +626,7 @@ def resize_nearest(
     return y
 
 
-def scale_and_translate(
-    images: Value,
-    size: Any,
-    scale: Any,
-    translation: Any,
-    out: Value,
-    keep: Any,
-    kernel_type: str = "lanczos3",
-    antialias: bool = True,
-) -> Expression:
+def scale_and_translate(images, size, scale, translation, out, keep, kernel_type="lanczos3", antialias=True):
     reject_open(images, size)
     x = cast(images, out.dtype)
     own = _OWN_KERNELS.get(kernel_type)
@@ -722,36 +642,22 @@ def scale_and_translate(
     return write_resampling(x, [kernel_taps(*way, kernel_type, antialias) for way in ways], keep)
 
 
-def crop_and_resize(
-    image: Value,
-    boxes: Value,
-    box_ind: Value,
-    crop_size: Any,
-    method: str = "bilinear",
-    extrapolation_value: float = 0.0,
-) -> Expression:
+def crop_and_resize(image, boxes, box_ind, crop_size, method="bilinear", extrapolation_value=0.0):
     image = cast(image, "float32")
     return call("crop_and_resize", image, boxes, box_ind, tuple(crop_size), method, extrapolation_value)
 
 
-def patches(images: Value, ksizes: Any, strides: Any, rates: Any, padding: str) -> Expression:
+def patches(images, ksizes, strides, rates, padding):
     size, steps, spread = (short(tuple(option[1:3])) for option in (ksizes, strides, rates))
     options = {} if spread == 1 else {"dilation_rate": spread}
-    return call(
-        "ops.image.extract_patches",
-        images,
-        size,
-        steps,
-        **options,
-        padding=padding.lower(),
-        data_format="channels_last",
-    )
+    options |= {"padding": padding.lower(), "data_format": "channels_last"}
+    return call("ops.image.extract_patches", images, size, steps, **options)
 
 
 # counting
 
 
-def counts(input: Value, size: int, weights: Value, out: Value, binary_output: bool = False) -> Expression:
+def counts(input, size, weights, out, binary_output=False):
     """Count each number below `size` in a vector, or in the rows of a matrix."""
     dtype = DType(out.dtype)
     if binary_output:
@@ -764,13 +670,13 @@ def counts(input: Value, size: int, weights: Value, out: Value, binary_output: b
     return total if out.dtype in ("int32", "int64", *FLOATS) else call("ops.cast", total, dtype)
 
 
-def counts_of_all(arr: Value, size: int, weights: Value, out: Value) -> Expression:
+def counts_of_all(arr, size, weights, out):
     if arr.ndim != 1:
         raise Untranslated("of more than one dimension")
     return counts(arr, size, weights, out)
 
 
-def histogram(values: Value, value_range: Any, nbins: int, out: Value) -> Expression:
+def histogram(values, value_range, nbins, out):
     low, high = value_range if isinstance(value_range, tuple) else (Item(value_range, (0,)), Item(value_range, (1,)))
     position = Infix("*", Infix("-", values, low), Infix("/", nbins, Infix("-", high, low)))
     number = call("ops.cast", call("ops.clip", call("ops.floor", position), 0, nbins - 1), DType("int32"))
@@ -778,7 +684,7 @@ def histogram(values: Value, value_range: Any, nbins: int, out: Value) -> Expres
     return call("ops.sum", hits, axis=0)
 
 
-def bucketize(x: Value, boundaries: Sequence[float]) -> Expression:
+def bucketize(x, boundaries):
     dtype = x.dtype if x.dtype in FLOATS else "float32"
     bounds = call("ops.array", [float(bound) for bound in boundaries], dtype=DType(dtype))
     return call("ops.searchsorted", bounds, x, side="right")
@@ -787,18 +693,7 @@ def bucketize(x: Value, boundaries: Sequence[float]) -> Expression:
 # normalization
 
 
-def fused_batch_norm(
-    x: Value,
-    scale: Value,
-    offset: Value,
-    mean: Value,
-    variance: Value,
-    out: Sequence[Value],
-    emit: Any,
-    epsilon: float = 1e-4,
-    data_format: str = "NHWC",
-    is_training: bool = True,
-) -> Expression:
+def fused_batch_norm(x, scale, offset, mean, variance, out, emit, epsilon=1e-4, data_format="NHWC", is_training=True):
     axis = 1 if data_format.startswith("NC") else x.ndim - 1
     if is_training:
         axes = tuple(dim for dim in range(x.ndim) if dim != axis)
@@ -822,7 +717,7 @@ def fused_batch_norm(
 # indices and masks
 
 
-def gather(params: Value, indices: Expression, axis: int = 0, batch_dims: int = 0) -> Expression:
+def gather(params, indices, axis=0, batch_dims=0):
     axis = axis % params.ndim
     if batch_dims:
         if batch_dims != axis or not isinstance(indices, Value) or indices.ndim not in (axis, axis + 1):
@@ -840,7 +735,7 @@ def gather(params: Value, indices: Expression, axis: int = 0, batch_dims: int = 
     return call("ops.take", params, indices, axis=axis)
 
 
-def gather_nd(params: Value, indices: Value, emit: Any) -> Expression:
+def gather_nd(params, indices, emit):
     if not isinstance(indices, Value):
         columns = np.moveaxis(np.asarray(indices), -1, 0).tolist()
         return call("ops.get_item", params, tuple(columns) if len(columns) > 1 else columns[0])
@@ -851,20 +746,20 @@ def gather_nd(params: Value, indices: Value, emit: Any) -> Expression:
     return call("ops.get_item", params, key if len(key) > 1 else key[0])
 
 
-def where(condition: Value, t: Expression, e: Expression, out: Value) -> Expression:
+def where(condition, t, e, out):
     if not isinstance(t, Value) and not isinstance(e, Value):
         t = call("ops.cast", t, DType(out.dtype))
     return call("ops.where", condition, t, e)
 
 
-def where_rows(condition: Value, t: Expression, e: Expression, out: Value) -> Expression:
+def where_rows(condition, t, e, out):
     """A vector chooses rows."""
     if condition.ndim == 1 and out.ndim > 1 and isinstance(t, Value):
         return call("ops.where", call("ops.reshape", condition, (-1, *[1] * (out.ndim - 1))), t, e)
     return where(condition, t, e, out)
 
 
-def reverse_sequence(input: Value, seq_lengths: Value, seq_dim: int, batch_dim: int = 0) -> Expression:
+def reverse_sequence(input, seq_lengths, seq_dim, batch_dim=0):
     """Turn the first entries of each row around, as many as its length says."""
     size, ndim = input.shape[seq_dim], input.ndim
     shape = [1] * ndim
@@ -876,7 +771,7 @@ def reverse_sequence(input: Value, seq_lengths: Value, seq_dim: int, batch_dim: 
     return call("ops.take_along_axis", input, turned, axis=seq_dim)
 
 
-def band(input: Value, num_lower: int, num_upper: int) -> Expression:
+def band(input, num_lower, num_upper):
     y: Expression = input
     if num_upper >= 0:
         y = call("ops.tril", y, num_upper)
@@ -885,16 +780,16 @@ def band(input: Value, num_lower: int, num_upper: int) -> Expression:
     return y
 
 
-def scatter_row(reduction: str | None) -> Row:
+def scatter_row(reduction):
     options = {} if reduction is None else {"reduction": reduction}
     return lambda tensor, indices, updates: call("ops.scatter_update", tensor, indices, updates, **options)
 
 
-def update_row(kind: str, name: str) -> Row:
+def update_row(kind, name):
     """What a variable holds after some of its entries, or of its rows, were changed."""
     options = {"reduction": "add" if name == "Sub" else name.lower()} if name != "Update" else {}
 
-    def row(indices: Value, updates: Expression, ref: Any = None, resource: Any = None) -> Expression:
+    def row(indices, updates, ref=None, resource=None):
         at = indices if kind == "Nd" else call("ops.expand_dims", indices, -1)
         values = call("ops.negative", updates) if name == "Sub" else updates
         return call("ops.scatter_update", resource if ref is None else ref, at, values, **options)
@@ -902,54 +797,45 @@ def update_row(kind: str, name: str) -> Row:
     return row
 
 
-def bounds(side: str) -> Row:
-    def row(sorted_inputs: Value, values: Value, out: Value) -> Expression:
-        positions = call("ops.searchsorted", sorted_inputs, values, **({} if side == "left" else {"side": side}))
-        return call("ops.cast", positions, DType(out.dtype))
-
-    return row
+def bounds(side, sorted_inputs, values, out):
+    positions = call("ops.searchsorted", sorted_inputs, values, **({} if side == "left" else {"side": side}))
+    return call("ops.cast", positions, DType(out.dtype))
 
 
-def unless_zero(combine: Callable[[Expression, Expression], Expression]) -> Row:
+def unless_zero(combine, x, y):
     """A function of `x` and `y` that is 0, with gradients of 0, where `x` is 0."""
-
-    def row(x: Expression, y: Expression) -> Expression:
-        is_zero = call("ops.equal", x, 0)
-        return call("ops.where", is_zero, 0.0, combine(x, call("ops.where", is_zero, 1.0, y)))
-
-    return row
+    is_zero = call("ops.equal", x, 0)
+    return call("ops.where", is_zero, 0.0, combine(x, call("ops.where", is_zero, 1.0, y)))
 
 
 # matrices
 
 
-def swap_last_axes(x: Expression) -> Expression:
+def swap_last_axes(x):
     return call("ops.swapaxes", x, -1, -2)
 
 
-def real(x: Value) -> Value:
+def real(x):
     if x.dtype.startswith("complex"):
         raise Untranslated("of complex matrices")
     return x
 
 
-def solve(matrix: Value, rhs: Value, adjoint: bool = False) -> Expression:
+def solve(matrix, rhs, adjoint=False):
     return call("ops.solve", swap_last_axes(real(matrix)) if adjoint else matrix, rhs)
 
 
-def solve_triangular(matrix: Value, rhs: Value, lower: bool = True, adjoint: bool = False) -> Expression:
+def solve_triangular(matrix, rhs, lower=True, adjoint=False):
     if adjoint:
         return call("ops.solve_triangular", swap_last_axes(real(matrix)), rhs, lower=not lower)
     return call("ops.solve_triangular", matrix, rhs, lower=lower)
 
 
-def inverse(input: Value, adjoint: bool = False) -> Expression:
+def inverse(input, adjoint=False):
     return call("ops.inv", swap_last_axes(real(input)) if adjoint else input)
 
 
-def svd(
-    input: Value, out: Sequence[Value], emit: Any, compute_uv: bool = True, full_matrices: bool = False
-) -> Expression:
+def svd(input, out, emit, compute_uv=True, full_matrices=False):
     if not compute_uv:
         return call("ops.svd", input, compute_uv=False), None, None
     singular, left, right = out
@@ -958,25 +844,23 @@ def svd(
     return s, u, swap_last_axes(v)
 
 
-def eigh(input: Value, out: Sequence[Value], emit: Any, compute_v: bool = True) -> Expression:
+def eigh(input, out, emit, compute_v=True):
     values, vectors = emit(call("ops.eigh", input), out[0], Value(input.shape, input.dtype))
     return values, vectors if compute_v else None
 
 
-def check_main(k: Any, rows: Any = -1, columns: Any = -1) -> None:
+def check_main(k, rows=-1, columns=-1):
     if k != 0 or rows != -1 or columns != -1:
         raise Untranslated("a diagonal other than the main one")
 
 
-def on_diagonal(size: Any) -> Expression:
+def on_diagonal(size):
     if isinstance(size, Dim):
         raise Untranslated("a diagonal of open size")
     return call("ops.cast", call("ops.eye", size), DType("bool"))
 
 
-def diagonal_matrix(
-    diagonal: Value, k: Any, num_rows: Any, num_cols: Any, padding_value: Any, align: str = ""
-) -> Expression:
+def diagonal_matrix(diagonal, k, num_rows, num_cols, padding_value, align=""):
     check_main(k, num_rows, num_cols)
     if diagonal.ndim == 1 and padding_value == 0:
         return call("ops.diag", diagonal)
@@ -984,12 +868,12 @@ def diagonal_matrix(
     return call("ops.where", mask, call("ops.expand_dims", diagonal, -1), padding_value)
 
 
-def main_diagonal(input: Value, k: Any, padding_value: Any, align: str = "") -> Expression:
+def main_diagonal(input, k, padding_value, align=""):
     check_main(k)
     return call("ops.diagonal", input, 0, -2, -1)
 
 
-def with_diagonal(input: Value, diagonal: Value, k: Any, align: str = "") -> Expression:
+def with_diagonal(input, diagonal, k, align=""):
     check_main(k)
     if input.shape[-1] != input.shape[-2]:
         raise Untranslated("of matrices that are not square")
@@ -997,89 +881,75 @@ def with_diagonal(input: Value, diagonal: Value, k: Any, align: str = "") -> Exp
     return call("ops.where", mask, call("ops.expand_dims", diagonal, -1), input)
 
 
-def polygamma(a: Any, x: Expression) -> Expression:
+def polygamma(a, x):
     if isinstance(a, Value):
         raise Untranslated("of an order that is computed")
     return call("ops.polygamma", int(a), x)
 
 
-def length(input: Value, reduction_indices: Any, keep_dims: bool = False) -> Expression:
+def length(input, reduction_indices, keep_dims=False):
     squares = call("ops.square", input)
     return call("ops.sqrt", call("ops.sum", squares, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims))
 
 
-def unsorted_segments(op: str) -> Row:
+def unsorted_segments(op, data, segment_ids, num_segments, out):
     """Combine the rows of each segment; an empty one has the finite number that changes nothing."""
-
-    def row(data: Value, segment_ids: Value, num_segments: Any, out: Value) -> Expression:
-        rows: Expression = data
-        if segment_ids.ndim != 1:
-            rest = data.shape[segment_ids.ndim :]
-            rows = call("ops.reshape", data, (-1, *rest))
-            segment_ids = call("ops.reshape", segment_ids, -1)
-        segments = call(f"ops.segment_{op}", rows, segment_ids, num_segments)
-        if op in ("max", "min") and data.dtype in FLOATS:
-            limit = float(np.finfo("float32" if data.dtype == "bfloat16" else data.dtype).max)
-            limit = 3.3895313892515355e38 if data.dtype == "bfloat16" else limit
-            is_empty = call("ops.equal", segments, -math.inf if op == "max" else math.inf)
-            return call("ops.where", is_empty, -limit if op == "max" else limit, segments)
-        return segments
-
-    return row
+    rows: Expression = data
+    if segment_ids.ndim != 1:
+        rest = data.shape[segment_ids.ndim :]
+        rows = call("ops.reshape", data, (-1, *rest))
+        segment_ids = call("ops.reshape", segment_ids, -1)
+    segments = call(f"ops.segment_{op}", rows, segment_ids, num_segments)
+    if op in ("max", "min") and data.dtype in FLOATS:
+        limit = float(np.finfo("float32" if data.dtype == "bfloat16" else data.dtype).max)
+        limit = 3.3895313892515355e38 if data.dtype == "bfloat16" else limit
+        is_empty = call("ops.equal", segments, -math.inf if op == "max" else math.inf)
+        return call("ops.where", is_empty, -limit if op == "max" else limit, segments)
+    return segments
 
 
-def segments(op: str) -> Row:
+def segments(op, data, segment_ids, out, num_segments=None):
     """Combine the rows of segments that are sorted; an empty one is 0, but a product 1."""
-
-    def row(data: Value, segment_ids: Value, out: Value, num_segments: Any = None) -> Expression:
-        count = out.shape[0] if num_segments is None else num_segments
-        if op in ("mean", "sqrt"):
-            total = call("ops.segment_sum", data, segment_ids, count)
-            ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType(data.dtype))
-            sizes_of = call("ops.maximum", call("ops.segment_sum", ones, segment_ids, count), 1)
-            return Infix("/", total, sizes_of if op == "mean" else call("ops.sqrt", sizes_of))
-        combined = call(f"ops.segment_{op}", data, segment_ids, count)
-        if op in ("max", "min"):
-            ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType("int32"))
-            is_empty = call("ops.equal", call("ops.segment_sum", ones, segment_ids, count), 0)
-            return call("ops.where", is_empty, 0, combined)
-        return combined
-
-    return row
+    count = out.shape[0] if num_segments is None else num_segments
+    if op in ("mean", "sqrt"):
+        total = call("ops.segment_sum", data, segment_ids, count)
+        ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType(data.dtype))
+        sizes_of = call("ops.maximum", call("ops.segment_sum", ones, segment_ids, count), 1)
+        return Infix("/", total, sizes_of if op == "mean" else call("ops.sqrt", sizes_of))
+    combined = call(f"ops.segment_{op}", data, segment_ids, count)
+    if op in ("max", "min"):
+        ones = call("ops.ones", (data.shape[0], *[1] * (data.ndim - 1)), dtype=DType("int32"))
+        is_empty = call("ops.equal", call("ops.segment_sum", ones, segment_ids, count), 0)
+        return call("ops.where", is_empty, 0, combined)
+    return combined
 
 
-def sparse_segments(op: str) -> Row:
+def sparse_segments(op, data, indices, segment_ids, out, emit, num_segments=None, **_):
     """Combine the rows that indices pick."""
-
-    def row(
-        data: Value, indices: Any, segment_ids: Value, out: Value, emit: Any, num_segments: Any = None, **_: Any
-    ) -> Expression:
-        picked = Value((*segment_ids.shape, *data.shape[1:]), data.dtype)
-        (rows,) = emit(call("ops.take", data, indices, axis=0), picked)
-        return segments(op)(rows, segment_ids, out, num_segments)
-
-    return row
+    picked = Value((*segment_ids.shape, *data.shape[1:]), data.dtype)
+    (rows,) = emit(call("ops.take", data, indices, axis=0), picked)
+    return segments(op, rows, segment_ids, out, num_segments)
 
 
 # the rest
 
 
-def bitcast(x: Value, out: Value) -> Expression:
+def bitcast(x, out):
     if x.shape != out.shape:
         raise Untranslated("to a dtype of another width")
     return call("ops.view", x, out.dtype)
 
 
-def only_operand(x: Expression = None, input: Expression = None, tensor: Expression = None, **_: Any) -> Expression:
+def only_operand(x=None, input=None, tensor=None, **_):
     return next(operand for operand in (x, input, tensor) if operand is not None)
 
 
-def sparse_cross_entropy(features: Value, labels: Value, out: Sequence[Value]) -> Expression:
+def sparse_cross_entropy(features, labels, out):
     picked = call("ops.take_along_axis", call("ops.log_softmax", features), Item(labels, (Ellipsis, None)), axis=-1)
     return call("ops.negative", call("ops.squeeze", picked, -1)), None
 
 
-def cross_entropy(features: Value, labels: Value, out: Sequence[Value], emit: Any) -> Expression:
+def cross_entropy(features, labels, out, emit):
     """TensorFlow's gradient is the softmax less the labels, whatever the labels add up to."""
     whole = call("ops.stop_gradient", call("ops.logsumexp", features, axis=-1, keepdims=True))
     (logs,) = emit(Infix("-", features, whole), Value(features.shape, features.dtype))
@@ -1101,35 +971,27 @@ _UNARY = spellings(
 # what a `GradientTape` inside of a model leaves; `y` is the result whose derivative it is, `dy` its upstream gradient
 
 
-def reciprocal_gradient(y: Value, dy: Value) -> Expression:
+def reciprocal_gradient(y, dy):
     return Infix("*", dy, call("ops.negative", call("ops.square", y)))
 
 
-def relu6_gradient(gradients: Value, features: Value) -> Expression:
+def relu6_gradient(gradients, features):
     is_inside = call("ops.logical_and", call("ops.greater", features, 0), call("ops.less", features, 6))
     return call("ops.where", is_inside, gradients, 0)
 
 
-def leaky_relu_gradient(gradients: Value, features: Value, alpha: float = 0.2) -> Expression:
-    return call("ops.where", call("ops.greater", features, 0), gradients, Infix("*", gradients, alpha))
-
-
-def selu_gradient(gradients: Value, outputs: Value) -> Expression:
+def selu_gradient(gradients, outputs):
     scale, alpha = 1.0507009873554805, 1.6732632423543772
     below = Infix("*", gradients, Infix("+", outputs, scale * alpha))
     return call("ops.where", call("ops.less", outputs, 0), below, Infix("*", gradients, scale))
 
 
-def elu_gradient(gradients: Value, outputs: Value) -> Expression:
+def elu_gradient(gradients, outputs):
     slope = Infix("*", gradients, Infix("+", outputs, 1))
     return call("ops.where", call("ops.less", outputs, 0), slope, gradients)
 
 
-def softsign_gradient(gradients: Value, features: Value) -> Expression:
-    return Infix("/", gradients, call("ops.square", Infix("+", 1, call("ops.abs", features))))
-
-
-def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **masks: int) -> Expression:
+def slice_gradient(shape, begin, end, strides, dy, **masks):
     """Put the upstream gradient where the slice came from, and zeros elsewhere."""
     whole = Value(tuple(shape), dy.dtype)
     if any(isinstance(start, _COMPUTED) for start in begin):
@@ -1149,50 +1011,38 @@ def slice_gradient(shape: Any, begin: Any, end: Any, strides: Any, dy: Value, **
     places = strided_slice(whole, begin, end, strides, **masks)
     if places is whole:
         return dy
-    if isinstance(places, Call) and places.function == "ops.flip":
+    if is_call(places, "ops.flip"):
         return Call(places.function, (dy, *places.args[1:]), places.kwargs)
     key = places.key if isinstance(places, Item) else places.args[1]
     return call("ops.set_item", call("ops.zeros", whole.shape, dtype=DType(dy.dtype)), key, dy)
 
 
-def bias_gradient(x: Value, data_format: str = "NHWC") -> Expression:
+def bias_gradient(x, data_format="NHWC"):
     axis = 1 if data_format.startswith("NC") else x.ndim - 1
     return call("ops.sum", x, axis=tuple(dim for dim in range(x.ndim) if dim != axis))
 
 
-def fourier(count: int, inverse: bool = False) -> Row:
+def fourier(count, inverse, x):
     """Transform the last `count` axes of complex numbers."""
-
-    def row(x: Value) -> Expression:
-        axes = tuple(range(x.ndim - count, x.ndim))
-        return call("fourier", x, axes, inverse=True, power=1.0) if inverse else call("fourier", x, axes)
-
-    return row
+    axes = tuple(range(x.ndim - count, x.ndim))
+    return call("fourier", x, axes, inverse=True, power=1.0) if inverse else call("fourier", x, axes)
 
 
-def real_fourier(count: int) -> Row:
+def real_fourier(count, input, fft_length):
     """Transform as many entries of the last `count` axes of real numbers as `fft_length` says."""
-
-    def row(input: Value, fft_length: Sequence[Any]) -> Expression:
-        axes = tuple(range(input.ndim - count, input.ndim))
-        return call("real_fourier", first_entries(input, fft_length), axes)
-
-    return row
+    axes = tuple(range(input.ndim - count, input.ndim))
+    return call("real_fourier", first_entries(input, fft_length), axes)
 
 
-def inverse_real_fourier(count: int) -> Row:
+def inverse_real_fourier(count, input, fft_length):
     """Transform back to as many real numbers as `fft_length` says."""
-
-    def row(input: Value, fft_length: Sequence[Any]) -> Expression:
-        if isinstance(fft_length[-1], Dim):
-            raise Untranslated(f"back to the open size {size_text(fft_length[-1])}")
-        x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
-        return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
-
-    return row
+    if isinstance(fft_length[-1], Dim):
+        raise Untranslated(f"back to the open size {size_text(fft_length[-1])}")
+    x = first_entries(input, [*fft_length[:-1], fft_length[-1] // 2 + 1])
+    return call("inverse_real_fourier", x, tuple(range(input.ndim - count, input.ndim)), fft_length[-1])
 
 
-def first_entries(x: Value, counts: Sequence[Any]) -> Expression:
+def first_entries(x, counts):
     """Return the first entries of the last axes, as many as each is to have; TensorFlow has padded what was shorter."""
     if tuple(counts) == tuple(x.shape[x.ndim - len(counts) :]):
         return x
@@ -1216,40 +1066,34 @@ ROWS: dict[str, Row] = {
     "Bitcast": bitcast,
     **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), only_operand),
     # arithmetic
-    "Add": infix("+", "add"),
-    "AddV2": infix("+", "add"),
-    "Sub": infix("-", "subtract"),
-    "Mul": infix("*", "multiply"),
-    "RealDiv": infix("/", "divide"),
-    "Div": infix("/", "divide"),
+    **dict.fromkeys(("Add", "AddV2"), partial(infix, "+", "add")),
+    "Sub": partial(infix, "-", "subtract"),
+    "Mul": partial(infix, "*", "multiply"),
+    **dict.fromkeys(("RealDiv", "Div"), partial(infix, "/", "divide")),
     **{name: binary(op) for name, op in spellings(_BINARY).items()},
     "TruncateDiv": truncated_quotient,
     "Pow": power,
     "SquaredDifference": lambda x, y: call("ops.square", Infix("-", x, y)),
-    "Maximum": extremum("maximum"),
-    "Minimum": extremum("minimum"),
+    **{op.title(): partial(extremum, op) for op in ("maximum", "minimum")},
     "Atan2": lambda y, x: call("ops.arctan2", y, x),
-    "Xlogy": unless_zero(lambda x, y: Infix("*", x, call("ops.log", y))),
-    "Xlog1py": unless_zero(lambda x, y: Infix("*", x, call("ops.log1p", y))),
-    "Xdivy": unless_zero(lambda x, y: Infix("/", x, y)),
+    "Xlogy": partial(unless_zero, lambda x, y: Infix("*", x, call("ops.log", y))),
+    "Xlog1py": partial(unless_zero, lambda x, y: Infix("*", x, call("ops.log1p", y))),
+    "Xdivy": partial(unless_zero, lambda x, y: Infix("/", x, y)),
     "Igamma": lambda a, x: call("ops.gammainc", a, x),
     "Igammac": lambda a, x: call("ops.gammaincc", a, x),
     "Polygamma": polygamma,
     "Complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
-    "AddN": lambda inputs: functools.reduce(functools.partial(Infix, "+"), inputs),
+    "AddN": lambda inputs: functools.reduce(partial(Infix, "+"), inputs),
     "BiasAdd": bias_add,
     # products
     "MatMul": matmul,
-    "BatchMatMul": batch_matmul,
-    "BatchMatMulV2": batch_matmul,
-    "BatchMatMulV3": batch_matmul,
+    **{f"BatchMatMul{version}": batch_matmul for version in ("", "V2", "V3")},
     "Einsum": lambda inputs, equation: call("ops.einsum", equation.replace(" ", ""), *inputs),
     # reductions
-    **{name: reduction(name.lower()) for name in ("Sum", "Mean", "Prod", "Max", "Min", "Any", "All")},
+    **{name: partial(reduction, name.lower()) for name in ("Sum", "Mean", "Prod", "Max", "Min", "Any", "All")},
     "ArgMax": lambda input, dimension: call("ops.argmax", input, axis=dimension),
     "ArgMin": lambda input, dimension: call("ops.argmin", input, axis=dimension),
-    "Cumsum": cumulative("cumsum"),
-    "Cumprod": cumulative("cumprod"),
+    **{op.title(): partial(cumulative, op) for op in ("cumsum", "cumprod")},
     "CumulativeLogsumexp": cumulative_logsumexp,
     "EuclideanNorm": length,
     "L2Loss": lambda x: Infix("/", call("ops.sum", call("ops.square", x)), 2),
@@ -1261,15 +1105,13 @@ ROWS: dict[str, Row] = {
     "Pack": lambda values, axis=0: call("ops.stack", list(values), axis=axis),
     "Unpack": unpack,
     "ConcatV2": concatenate,
-    "Split": split_at,
-    "SplitV": split_at,
+    **dict.fromkeys(("Split", "SplitV"), split_at),
     "StridedSlice": strided_slice,
     "Slice": cut,
     "XlaDynamicUpdateSlice": update_block,
     "Tile": tile,
     "BroadcastTo": broadcast,
-    "Pad": pad,
-    "PadV2": pad,
+    **dict.fromkeys(("Pad", "PadV2"), pad),
     "MirrorPad": mirror_pad,
     "ReverseV2": flip,
     "Roll": lambda input, shift, axis: call("ops.roll", input, shift, axis=axis),
@@ -1294,35 +1136,34 @@ ROWS: dict[str, Row] = {
     "SigmoidGrad": lambda y, dy: Infix("*", dy, Infix("*", y, Infix("-", 1, y))),
     "SqrtGrad": lambda y, dy: Infix("/", Infix("*", dy, 0.5), y),
     "RsqrtGrad": lambda y, dy: Infix("*", dy, Infix("*", -0.5, call("ops.power", y, 3))),
-    "InvGrad": reciprocal_gradient,
-    "ReciprocalGrad": reciprocal_gradient,
+    **dict.fromkeys(("InvGrad", "ReciprocalGrad"), reciprocal_gradient),
     "ReluGrad": lambda gradients, features: call("ops.where", call("ops.greater", features, 0), gradients, 0),
     "Relu6Grad": relu6_gradient,
-    "LeakyReluGrad": leaky_relu_gradient,
+    "LeakyReluGrad": lambda gradients, features, alpha=0.2: call(
+        "ops.where", call("ops.greater", features, 0), gradients, Infix("*", gradients, alpha)
+    ),
     "EluGrad": elu_gradient,
     "SeluGrad": selu_gradient,
     "StridedSliceGrad": slice_gradient,
     "SoftplusGrad": lambda gradients, features: Infix("*", gradients, call("ops.sigmoid", features)),
-    "SoftsignGrad": softsign_gradient,
+    "SoftsignGrad": lambda gradients, features: Infix(
+        "/", gradients, call("ops.square", Infix("+", 1, call("ops.abs", features)))
+    ),
     "BiasAddGrad": bias_gradient,
     # Fourier transforms
-    **{f"FFT{name}": fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
-    **{f"IFFT{name}": fourier(count, inverse=True) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
-    **{f"RFFT{name}": real_fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
-    **{f"IRFFT{name}": inverse_real_fourier(count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"FFT{name}": partial(fourier, count, False) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"IFFT{name}": partial(fourier, count, True) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"RFFT{name}": partial(real_fourier, count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
+    **{f"IRFFT{name}": partial(inverse_real_fourier, count) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
     # layers
-    "Conv2D": conv_of("convolution"),
-    "Conv3D": conv_of("convolution"),
-    "DepthwiseConv2dNative": conv_of("depthwise_convolution"),
-    "Conv2DBackpropInput": conv_transpose,
-    "Conv3DBackpropInputV2": conv_transpose,
-    **{name: pool("max_pool") for name in ("MaxPool", "MaxPool3D")},
-    **{name: pool("average_pool") for name in ("AvgPool", "AvgPool3D")},
+    **dict.fromkeys(("Conv2D", "Conv3D"), partial(conv_of, "convolution")),
+    "DepthwiseConv2dNative": partial(conv_of, "depthwise_convolution"),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), conv_transpose),
+    **{name: partial(pool, "max_pool") for name in ("MaxPool", "MaxPool3D")},
+    **{name: partial(pool, "average_pool") for name in ("AvgPool", "AvgPool3D")},
     "FusedBatchNormV3": fused_batch_norm,
     # images
-    "ResizeBilinear": resize("bilinear"),
-    "ResizeBicubic": resize("bicubic"),
-    "ResizeArea": resize("area"),
+    **{f"Resize{kind.title()}": partial(resize, kind) for kind in ("bilinear", "bicubic", "area")},
     "ResizeNearestNeighbor": resize_nearest,
     "ScaleAndTranslate": scale_and_translate,
     "CropAndResize": crop_and_resize,
@@ -1353,19 +1194,18 @@ ROWS: dict[str, Row] = {
     "DenseBincount": counts,
     "HistogramFixedWidth": histogram,
     "Bucketize": bucketize,
-    **{f"UnsortedSegment{op.title()}": unsorted_segments(op) for op in ("sum", "prod", "max", "min")},
-    **{f"Segment{op.title()}": segments(op) for op in ("sum", "mean", "prod", "max", "min")},
-    **{f"Segment{op.title()}V2": segments(op) for op in ("sum", "prod", "max", "min")},
+    **{f"UnsortedSegment{op.title()}": partial(unsorted_segments, op) for op in ("sum", "prod", "max", "min")},
+    **{f"Segment{op.title()}": partial(segments, op) for op in ("sum", "mean", "prod", "max", "min")},
+    **{f"Segment{op.title()}V2": partial(segments, op) for op in ("sum", "prod", "max", "min")},
     **{
-        f"SparseSegment{name}{more}": sparse_segments(op)
+        f"SparseSegment{name}{more}": partial(sparse_segments, op)
         for name, op in (("Sum", "sum"), ("Mean", "mean"), ("SqrtN", "sqrt"))
         for more in ("", "WithNumSegments")
     },
     **{op: update_row(*what) for op, what in UPDATES.items()},
     "TensorScatterUpdate": scatter_row(None),
     **{f"TensorScatter{name.title()}": scatter_row(name) for name in ("add", "max", "min")},
-    "LowerBound": bounds("left"),
-    "UpperBound": bounds("right"),
+    **{f"{name}Bound": partial(bounds, side) for name, side in (("Lower", "left"), ("Upper", "right"))},
     "InTopKV2": lambda predictions, targets, k: call("ops.in_top_k", targets, predictions, k),
     # creation
     "Fill": lambda dims, value, out: full(out.shape, value, out.dtype),

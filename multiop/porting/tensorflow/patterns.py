@@ -1,7 +1,6 @@
 """What several operations together are: a layer, as a person would write it.
 
-A pattern is the name of a tensor, a number, `Number(name)` for any number, or a tuple of the kind of an operation (or
-several, with `|` between them) and the patterns of its inputs. It is looked for from the last operation backwards.
+A pattern is looked for from the last operation backwards.
 """
 
 from __future__ import annotations
@@ -13,7 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from multiop.porting import _patterns
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Item, call
+from multiop.porting._patterns import Number
 from multiop.porting._rows import Untranslated, sizes, spellings
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
@@ -21,13 +22,6 @@ from multiop.porting.tensorflow.flat import Edge, Operation
 _COMMUTES = {"Add", "AddV2", "Mul"}
 _SAME = {"Identity", "Snapshot"}
 _RESHAPES = {"Reshape", "Squeeze", "ExpandDims"}
-
-
-@dataclasses.dataclass(frozen=True)
-class Number:
-    """A number, under a name."""
-
-    name: str
 
 
 @dataclasses.dataclass
@@ -38,48 +32,26 @@ class Match:
     build: Callable[..., Expression]  # of the expressions of the edges
 
 
-def matches(pattern: Any, edge: Edge, bindings: dict[str, Any]) -> Iterator[dict[str, Any]]:
+class _Reading:
+    """How operations are read backwards: through those that pass a tensor on."""
+
+    def number(self, x: Edge) -> Any:
+        return scalar(seen_through(x))
+
+    def is_close(self, number: Any, wanted: float, x: Edge) -> bool:
+        return close(number, wanted, x.dtype)
+
+    def orders(self, x: Edge, kinds: str, count: int) -> list[list[Edge]]:
+        x = seen_through(x)
+        operation, operands = x.operation, x.operation.inputs[:count]
+        if operation.is_overridden or x.index or operation.kind not in kinds.split("|") or len(operands) < count:
+            return []
+        return [operands, operands[::-1]] if operation.kind in _COMMUTES else [operands]
+
+
+def matches(pattern: Any, edge: Edge) -> Iterator[dict[str, Any]]:
     """Yield what the names of a pattern stand for."""
-    if isinstance(pattern, str):
-        known = bindings.get(pattern)
-        if known is None:
-            yield {**bindings, pattern: edge}
-        elif known is edge:
-            yield bindings
-        return
-    edge = seen_through(edge)
-    if isinstance(pattern, Number):
-        number = scalar(edge)
-        if number is not None:
-            yield {**bindings, pattern.name: number}
-        return
-    if isinstance(pattern, (int, float)):
-        number = scalar(edge)
-        if number is not None and close(number, pattern, edge.dtype):
-            yield bindings
-        return
-    kinds, *inner = pattern
-    operation = edge.operation
-    if (
-        operation.is_overridden
-        or edge.index
-        or operation.kind not in kinds.split("|")
-        or len(operation.inputs) < len(inner)
-    ):
-        return
-    orders = [operation.inputs[: len(inner)]]
-    if operation.kind in _COMMUTES:
-        orders.append(orders[0][::-1])
-    for inputs in orders:
-        yield from _all(inner, inputs, bindings)
-
-
-def _all(patterns: Sequence[Any], edges: Sequence[Edge], bindings: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    if not patterns:
-        yield bindings
-        return
-    for match in matches(patterns[0], edges[0], bindings):
-        yield from _all(patterns[1:], edges[1:], match)
+    return _patterns.matches(pattern, edge, _Reading())
 
 
 def seen_through(edge: Edge) -> Edge:
@@ -172,15 +144,13 @@ def norm(operation: Operation) -> Norm | None:
     """Return the normalization that an operation ends."""
     if operation.kind not in ("AddV2", "Add"):
         return None
-    for pattern in _NORMS:
-        for match in matches(pattern, operation.outputs[0], {}):
-            gamma, beta = match.get("gamma"), match.get("beta")
-            x, mean, variance = match["x"], original(match["mean"]), original(match["variance"])
-            axes = moments(x, mean, variance)
-            if axes is None:
-                mean, variance = leaf(mean), leaf(variance)
-            gamma, beta = (None if each is None else leaf(each) for each in (gamma, beta))
-            return Norm(x, mean, variance, gamma, beta, match["epsilon"], axes)
+    for match in matches(_NORMS, operation.outputs[0]):
+        x, mean, variance = match["x"], original(match["mean"]), original(match["variance"])
+        axes = moments(x, mean, variance)
+        if axes is None:
+            mean, variance = leaf(mean), leaf(variance)
+        gamma, beta = (leaf(match[name]) if name in match else None for name in ("gamma", "beta"))
+        return Norm(x, mean, variance, gamma, beta, match["epsilon"], axes)
     return None
 
 
@@ -195,13 +165,13 @@ def before_reshapes(edge: Edge) -> Edge:
 def moments(x: Edge, mean: Edge, variance: Edge) -> tuple[int, ...] | None:
     """Return the axes that mean and variance are the moments of `x` along."""
     mean, variance = before_reshapes(mean), before_reshapes(variance)
-    for match in matches(_SPREAD, variance, {}):
+    for match in matches(_SPREAD, variance):
         center = seen_through(match["center"])
         if center.operation.kind == "StopGradient":
             center = seen_through(center.operation.inputs[0])
         if match["x"] is not x or before_reshapes(center) is not mean:
             continue
-        for other in matches(_MEAN, mean, {}):
+        for other in matches(_MEAN, mean):
             axes = [np.ravel(each["axes"].static).tolist() for each in (match, other)]
             if other["x"] is x and axes[0] == axes[1]:
                 return tuple(sorted(axis % len(x.shape) for axis in axes[0]))
@@ -244,7 +214,7 @@ def normalization(operation: Operation) -> Match | None:
 def moving_average(assignment: Operation) -> tuple[Edge, Edge, float] | None:
     """Return the moving statistic, the new one and the momentum, if an assignment updates the one with the other."""
     pattern = ("AddV2|Add", ("Mul", "old", Number("momentum")), ("Mul", "new", Number("rest")))
-    for match in matches(pattern, assignment.inputs[-1], {}):
+    for match in matches(pattern, assignment.inputs[-1]):
         old = match["old"]
         if old.variable != assignment.variable or old.changed:
             continue
@@ -331,10 +301,6 @@ def _table(operation: Operation, shape: tuple[Any, ...]) -> Match | None:
     return Match([x, kernel], lambda x, kernel: call("ops.matmul", x, kernel))
 
 
-def tensordot(operation: Operation) -> Match | None:
-    return product(operation.outputs[0]) if operation.kind == "Reshape" else None
-
-
 def with_bias(operation: Operation) -> Match | None:
     """A product or a convolution, and a vector added to it."""
     if operation.kind not in ("BiasAdd", "AddV2", "Add"):
@@ -409,14 +375,6 @@ def _options(operation: Operation) -> dict[str, Any]:
 # activations
 
 
-def silu(operation: Operation) -> Match | None:
-    if operation.kind != "Mul":
-        return None
-    for match in matches(("Mul", "x", ("Sigmoid", "x")), operation.outputs[0], {}):
-        return Match([match["x"]], lambda x: call("ops.silu", x))
-    return None
-
-
 _ROOT = math.sqrt(0.5)
 _ERF = [
     ("Mul", ("Mul", 0.5, "x"), ("Erfc", ("Mul", ("Neg", "x"), _ROOT))),
@@ -429,16 +387,10 @@ _HARD_SIGMOID = [("RealDiv", ("Relu6", ("AddV2", "x", 3.0)), 6.0), ("Mul", ("Rel
 _HARD = [("Mul", "x", pattern) for pattern in _HARD_SIGMOID]
 
 
-def _activation(patterns: Sequence[Any], function: str, **kwargs: Any) -> Callable[[Operation], Match | None]:
-    kinds = {kind for pattern in patterns for kind in pattern[0].split("|")}
-
+def _activation(pattern: Any, function: str, **kwargs: Any) -> Callable[[Operation], Match | None]:
     def find(operation: Operation) -> Match | None:
-        if operation.kind not in kinds:
-            return None
-        for pattern in patterns:
-            for match in matches(pattern, operation.outputs[0], {}):
-                return Match([match["x"]], lambda x: call(function, x, **kwargs))
-        return None
+        match = next(matches(pattern, operation.outputs[0]), None)
+        return match and Match([match["x"]], lambda x: call(function, x, **kwargs))
 
     return find
 
@@ -455,7 +407,7 @@ _DROPOUT = [
 def dropout(operation: Operation) -> Match | None:
     if operation.kind != "SelectV2":
         return None
-    bindings = next((match for pattern in _DROPOUT for match in matches(pattern, operation.outputs[0], {})), None)
+    bindings = next(matches(_DROPOUT, operation.outputs[0]), None)
     if bindings is None:
         return None
     x, rate = bindings["x"], bindings["rate"]
@@ -522,13 +474,13 @@ FINDERS: list[Callable[[Operation], Match | None]] = [
     normalization,
     with_bias,
     bias_add,
-    tensordot,
+    lambda operation: product(operation.outputs[0]) if operation.kind == "Reshape" else None,
     convolution,
     _activation(_ERF, "ops.gelu", approximate=False),
     _activation(_TANH, "ops.gelu", approximate=True),
     _activation(_HARD, "ops.hard_swish"),
     _activation(_HARD_SIGMOID, "ops.hard_sigmoid"),
-    silu,
+    _activation(("Mul", "x", ("Sigmoid", "x")), "ops.silu"),
     dropout,
     draw,
     match_unstack,
@@ -538,10 +490,7 @@ FINDERS: list[Callable[[Operation], Match | None]] = [
 
 def find(operation: Operation) -> Match | None:
     """Return what an operation is the end of, or `None` if it stands for itself."""
-    if not operation.outputs or operation.outputs[0].static is not None or operation.is_overridden:
+    is_known = not operation.outputs or operation.outputs[0].static is not None
+    if is_known or operation.is_overridden or operation.kind in _SAME:
         return None
-    for finder in FINDERS:
-        matched = finder(operation)
-        if matched is not None:
-            return matched
-    return None
+    return next((matched for finder in FINDERS if (matched := finder(operation)) is not None), None)

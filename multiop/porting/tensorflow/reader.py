@@ -32,6 +32,7 @@ from multiop.porting._graph import (
     Node,
     Scope,
     Value,
+    is_call,
 )
 from multiop.porting._printing import snake
 from multiop.porting._rows import FLOATS, Untranslated, single, words
@@ -92,9 +93,9 @@ def read(
     Raises:
         TranslationError: Something has no translation; the message lists all of it.
     """
-    arguments = _Arguments(inputs, keywords)
-    examples = [_tensor(tensor) for tensor in arguments.tensors]
-    described = _describe_model(model, training, examples, arguments)
+    arguments = Arguments(inputs, keywords)
+    examples = arguments.examples
+    described = describe_model(model, training, arguments)
     choices = _choices(described, examples, dynamic_shapes)
     for number, opened in enumerate(choices, 1):
         watch = _Watch(described)
@@ -148,7 +149,7 @@ def _graph_of(symbols: dict[str, int], read: Callable[..., _Reader]) -> Graph:
     raise first
 
 
-class _Arguments:
+class Arguments:
     """Arguments of a model: tensors, also in dicts, tuples and lists, and others, which stay as they are."""
 
     def __init__(self, inputs: tuple[Any, ...], keywords: dict[str, Any] | None):
@@ -156,6 +157,7 @@ class _Arguments:
         found = [(list(path), x) for tree in self.trees for path, x in _objects.tensors(tree)]
         self.paths, self.tensors = [path for path, _ in found], [x for _, x in found]
         self.constants = [(list(path), x) for tree in self.trees for path, x in _objects.settings(tree)]
+        self.examples = list(map(_tensor, self.tensors))
         self.is_plain = self.paths == [[number] for number in range(len(self.paths))] and not self.constants
 
     def built(self, tensors: Any) -> tuple[list[Any], dict[str, Any]]:
@@ -237,25 +239,15 @@ def _specs(concrete: Any) -> list[Any]:
 # models
 
 
-def tensors(inputs: tuple[Any, ...], keywords: dict[str, Any]) -> list[Any]:
-    """Return the tensors among some arguments, in the order in which a model that is described takes them."""
-    return _Arguments(inputs, keywords).tensors
-
-
-def describe_model(model: Any, inputs: tuple[Any, ...], keywords: dict[str, Any], training: bool) -> _Model:
+def describe_model(model: Any, training: bool, arguments: Arguments) -> _Model:
     """Return a model, whatever it is made of, as a function of its tensors, with its variables by name."""
-    arguments = _Arguments(inputs, keywords)
-    return _describe_model(model, training, [_tensor(tensor) for tensor in arguments.tensors], arguments)
-
-
-def _describe_model(model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
     keras = sys.modules.get("keras")
     if keras is not None and isinstance(model, keras.Layer):
-        return _keras(keras, model, training, examples, arguments)
+        return _keras(keras, model, training, arguments)
     if hasattr(model, "captured_inputs") and hasattr(model, "structured_outputs"):
         return _loose(model, _captured_variables(model), getattr(model, "name", ""), model, training, arguments)
     if hasattr(model, "get_concrete_function"):
-        concrete = _concrete_function(model, training, examples, arguments)
+        concrete = _concrete_function(model, training, arguments)
         return _loose(model, _captured_variables(concrete), getattr(model, "__name__", ""), None, training, arguments)
     signatures = getattr(model, "signatures", None)
     if signatures and not callable(model):
@@ -270,16 +262,10 @@ def _describe_model(model: Any, training: bool, examples: list[Any], arguments: 
         for path, module in _internals.leaves(model, lambda leaf: isinstance(leaf, tf.Module)):
             modules.setdefault(id(module), (".".join(map(str, path)), type(module).__name__, False))
             layers.append(module)
-        return _Model(
-            _as_function(model, training, arguments),
-            type(model).__name__,
-            variables,
-            state & set(variables),
-            modules,
-            layers,
-        )
+        function, kind = _as_function(model, training, arguments), type(model).__name__
+        return _Model(function, kind, variables, state & set(variables), modules, layers)
     if callable(model):  # what `tf.saved_model.load` returns
-        concrete = _concrete_function(model.__call__, training, examples, arguments)
+        concrete = _concrete_function(model.__call__, training, arguments)
         return _loose(model, _captured_variables(concrete), "", None, training, arguments)
     raise errors.ArgumentTypeError(f"model: a {type(model).__name__} cannot be called")
 
@@ -400,16 +386,12 @@ def _in_depth(nodes: list[Node], outputs: Expression, depth: int = 0) -> list[No
 
 def _bound_inverse_roots(nodes: list[Node]) -> None:
     """Give `1 / sqrt(x)` the gradient that TensorFlow gives it where it is infinite and a bound is taken instead: 0."""
-    roots = {id(node.outputs[0]): node for node in nodes if _is_call(node.expression, "ops.rsqrt")}
+    roots = {id(node.outputs[0]): node for node in nodes if is_call(node.expression, "ops.rsqrt")}
     for node in nodes:
         for part in _graph.walk(node.expression, inside=False):
-            if _is_call(part, "ops.clip", "ops.minimum", "smaller"):
+            if is_call(part, "ops.clip", "ops.minimum", "smaller"):
                 for root in [roots[id(arg)] for arg in part.args if id(arg) in roots]:
                     root.expression = Call("inverse_root", root.expression.args)
-
-
-def _is_call(expression: Expression, *functions: str) -> bool:
-    return isinstance(expression, Call) and expression.function in functions
 
 
 def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
@@ -421,13 +403,13 @@ def _once(names: dict[str, Any]) -> Iterator[tuple[str, Any]]:
             yield name, variable
 
 
-def _concrete_function(function: Any, training: bool, examples: list[Any], arguments: _Arguments) -> Any:
+def _concrete_function(function: Any, training: bool, arguments: Arguments) -> Any:
     return tf.function(_as_function(function, training, arguments), autograph=False).get_concrete_function(
-        *[tf.TensorSpec(example.shape, example.dtype) for example in examples]
+        *[tf.TensorSpec(example.shape, example.dtype) for example in arguments.examples]
     )
 
 
-def _as_function(model: Any, training: bool, arguments: _Arguments) -> Callable[..., Any]:
+def _as_function(model: Any, training: bool, arguments: Arguments) -> Callable[..., Any]:
     """Return a model as a function of its tensors alone."""
     function = getattr(model, "python_function", None)
     try:
@@ -443,7 +425,7 @@ def _as_function(model: Any, training: bool, arguments: _Arguments) -> Callable[
     return call
 
 
-def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool, arguments: _Arguments) -> _Model:
+def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool, arguments: Arguments) -> _Model:
     """Describe a function, whose variables are known by their own names."""
     variables = [variable for variable in variables if variable.dtype != tf.resource]
     names, _, state, _ = weights._read_variables(list(variables))
@@ -464,12 +446,12 @@ def _loose(model: Any, variables: Any, name: str, concrete: Any, training: bool,
     return _Model(call, "Model", names, state, {}, [], concrete)
 
 
-def _keras(keras: Any, model: Any, training: bool, examples: list[Any], arguments: _Arguments) -> _Model:
+def _keras(keras: Any, model: Any, training: bool, arguments: Arguments) -> _Model:
     engine = keras.config.backend()
     if engine != "tensorflow":
         raise errors.ArgumentTypeError(f"model: Keras runs on {engine}; set KERAS_BACKEND=tensorflow")
     wanted = getattr(model, "inputs", None)
-    in_list = isinstance(wanted, (list, tuple)) and len(wanted) > 1 and len(examples) == len(wanted)
+    in_list = isinstance(wanted, (list, tuple)) and 1 < len(wanted) == len(arguments.examples)
 
     def call(*xs: Any) -> Any:
         positional, named = arguments.built(xs)
@@ -478,7 +460,7 @@ def _keras(keras: Any, model: Any, training: bool, examples: list[Any], argument
         return model(*positional, **{"training": training} | named)
 
     if not model.built:
-        call(*examples)
+        call(*arguments.examples)
     names, _, state, _ = weights._read_variables(model)
     paths = {id(variable): name for name, variable in names.items()}
     modules, layers = {}, []
@@ -647,16 +629,13 @@ class _Reader:
         self.needed: set[int] = set()
         self.alone: dict[int, Value] = {}  # the one item of a list
         self.lifted: set[int] = set()  # leaves that are parameters of a function inside
-        shapes = [
-            [
-                tuple(
-                    sizes.values[names[axis]][point] if axis in names else size
-                    for axis, size in enumerate(example.shape)
-                )
-                for point in range(sizes.count)
-            ]
-            for example, names in zip(examples, opened, strict=True)
-        ]
+
+        def shape(example: Any, names: dict[int, str], at: int) -> tuple[int, ...]:
+            known = enumerate(example.shape)
+            return tuple(sizes.values[names[axis]][at] if axis in names else size for axis, size in known)
+
+        pairs = zip(examples, opened, strict=True)
+        shapes = [[shape(*pair, at) for at in range(sizes.count)] for pair in pairs]
         handles: dict[Any, Any] = {}
         for path, variable in described.variables.items():
             address = _internals.address(variable.handle)
@@ -1052,13 +1031,14 @@ class _Reader:
         function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):
-            for pattern in (("Mul", "x", ("Sigmoid", "x")), ("Mul", "x", ("Sigmoid", ("Mul", 1.0, "x")))):
-                for match in patterns.matches(pattern, operation.inputs[0], {}):
-                    edge = match["x"]
-                    self.plans[id(operation)] = lambda edge=edge: self._bind(
-                        Call("ops.silu", (self._operand(edge),)), operation.outputs[:1]
-                    )
-                    return [edge]
+            match = next(
+                patterns.matches(("Mul", "x", ("Sigmoid", ["x", ("Mul", 1.0, "x")])), operation.inputs[0]), None
+            )
+            if match is not None:
+                self.plans[id(operation)] = lambda: self._bind(
+                    Call("ops.silu", (self._operand(match["x"]),)), operation.outputs[:1]
+                )
+                return [match["x"]]
         if operation.rule is None:
             raise Untranslated("a gradient of its own that is not known, as in a SavedModel")
         return self._with_rule(operation, operation.rule)
@@ -1100,16 +1080,9 @@ class _Reader:
             self.lifted = lifted
             for edge, expression in before:
                 edge.expression = expression
-            custom = Custom(
-                _plain_name(rule.name),
-                values,
-                nodes,
-                outputs[0] if len(outputs) == 1 else tuple(outputs),
-                [residual for residual in residuals if residual.kind == "local"],
-                [edge.expression for edge in rule.cotangents],
-                rule_nodes,
-                gradients[0] if len(gradients) == 1 else tuple(gradients),
-            )
+            residuals = [residual for residual in residuals if residual.kind == "local"]
+            ends = [single(outputs), residuals, [edge.expression for edge in rule.cotangents]]
+            custom = Custom(_plain_name(rule.name), values, nodes, *ends, rule_nodes, single(gradients))
             self._bind(Apply(custom, tuple(given)), operation.outputs[: rule.count])
 
         self.plans[id(operation)] = run
@@ -1396,14 +1369,14 @@ def run(
     model: Any, inputs: tuple[Any, ...], weights_of: Any, keywords: dict[str, Any] | None = None, training: bool = False
 ) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
-    arguments = _Arguments(inputs, keywords)
-    tensors = [_tensor(tensor) for tensor in arguments.tensors]
-    described = _describe_model(model, training, tensors, arguments)
+    arguments = Arguments(inputs, keywords)
+    tensors = arguments.examples
+    described = describe_model(model, training, arguments)
     before = {name: variable.numpy() for name, variable in described.variables.items() if name in described.state}
     params = {name: variable for name, variable in described.variables.items() if name not in described.state}
 
     def compute() -> tuple[Any, Any]:
-        every = _plain(described.call(*tensors))
+        every = _objects.as_tuples(described.call(*tensors))
         leaves = [leaf for leaf in _graph.leaves(every) if isinstance(leaf, tf.Tensor)]
         complexes = [leaf for leaf in leaves if leaf.dtype.is_complex]
         parts = [part for leaf in complexes for part in (tf.math.real(leaf), tf.math.imag(leaf))]
@@ -1432,27 +1405,12 @@ def run(
     return outputs, slopes, state
 
 
-def _plain(tree: Any) -> Any:
-    if isinstance(tree, collections.abc.Mapping):
-        return {str(name): _plain(part) for name, part in tree.items()}
-    return tuple(map(_plain, tree)) if isinstance(tree, (tuple, list)) else tree
+def _without_update(part: Call) -> Call:
+    kwargs = tuple((name, value) for name, value in part.kwargs if name not in ("momentum", "training"))
+    return Call("batch_normalization", part.args, kwargs)
 
 
-def evaluation_nodes(graph: Graph) -> list[Node]:
-    """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
-
-    def change(part: Expression) -> Expression:
-        if not isinstance(part, Call):
-            return part
-        if part.function in ("dropout", "block_dropout"):
-            return part.args[0]
-        if part.function == "tracked_batch_normalization":
-            left_out = ("momentum", "training")
-            kwargs = tuple((name, value) for name, value in part.kwargs if name not in left_out)
-            return Call("batch_normalization", part.args, kwargs)
-        return part
-
-    return _graph.evaluation_nodes(graph, change)
+EVALUATED = {"tracked_batch_normalization": _without_update}  # what is something else in evaluation
 
 
 def to_numpy(value: Any) -> Any:

@@ -24,7 +24,7 @@ from multiop.porting.torch.written import Refused
 
 _REENTRANT = ("CheckpointFunction",)  # its backward is that of what it runs, under `no_grad`
 _handles = itertools.count()
-_recorded: weakref.WeakValueDictionary[int, Recorded] = weakref.WeakValueDictionary()
+recorded: weakref.WeakValueDictionary[int, Recorded] = weakref.WeakValueDictionary()
 
 
 class _Context(torch.autograd.function.FunctionCtx):
@@ -62,7 +62,7 @@ class Recorded:
         for i in self.places:
             self.leaves[i] = None
         self.handle = next(_handles)
-        _recorded[self.handle] = self
+        recorded[self.handle] = self
 
     def run(self, xs: Sequence[Any]) -> tuple[_Context, list[Any], Any]:
         """Run the forward; return the context, the leaves of what it returns, and their structure."""
@@ -135,11 +135,6 @@ class Recorded:
             upstreams = [torch.empty_like(y) for y in ys]
             graph = make_fx(both, pre_dispatch=True)(*xs, *upstreams)
         return graph, given
-
-
-def call_of_handle(handle: int) -> Recorded:
-    """Return the call that has a number."""
-    return _recorded[handle]
 
 
 @contextlib.contextmanager
@@ -235,7 +230,7 @@ _running: list[int] = []  # the calls whose forward runs for the shapes of its r
 
 
 def _results(handle: int, xs: list[Any]) -> list[Any]:
-    call = _recorded[handle]
+    call = recorded[handle]
     _running.append(handle)
     try:
         _, outputs, call.returned = call.run(xs)

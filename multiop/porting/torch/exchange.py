@@ -1,6 +1,5 @@
 """How PyTorch's tensors are handed to another framework, and taken from one."""
 
-import contextlib
 import itertools
 import weakref
 
@@ -10,7 +9,7 @@ import torch
 from multiop import config, errors, extend
 from multiop.backends.torch import devices
 from multiop.porting import _weights
-from multiop.porting._spec import Spec
+from multiop.porting._spec import Spec, recording  # noqa: F401
 from multiop.porting.torch._internals import FakeTensorMode, version
 
 _called: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # handle -> the foreign function of a graph's node
@@ -49,11 +48,6 @@ def closes_over(called, specs):
         return any(y.requires_grad for y in _without_values(called, specs))
     except Exception:  # it needs values: what its results depend on is asked when it is called with some
         return False
-
-
-def recording():
-    """Record what `depends_on_more` looks at: the results say it by themselves."""
-    return contextlib.nullcontext()
 
 
 def depends_on_more(tape, xs, ys):
@@ -104,14 +98,9 @@ def _foreign_specs(handle, xs, linear_from=None):
 
 
 def _foreign_mapped(info, in_dims, handle, xs, linear_from=None):
-    rows = [
-        torch.ops.multiop.foreign(
-            handle,
-            [x if dim is None else x.select(dim, i) for x, dim in zip(xs, in_dims[1], strict=True)],
-            linear_from,
-        )
-        for i in range(info.batch_size)
-    ]
+    pairs = list(zip(xs, in_dims[1], strict=True))
+    given = [[x if dim is None else x.select(dim, i) for x, dim in pairs] for i in range(info.batch_size)]
+    rows = [torch.ops.multiop.foreign(handle, row, linear_from) for row in given]
     ys = [torch.stack(entries) for entries in zip(*rows, strict=True)]
     return ys, [0] * len(ys)
 

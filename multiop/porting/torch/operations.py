@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -30,39 +30,37 @@ from multiop.porting._graph import (
     Value,
     call,
 )
-from multiop.porting._rows import FLOATS, Row, Untranslated, add_sizes, cast, short, sizes, spellings
+from multiop.porting._rows import FLOATS, Row, Untranslated, add_sizes, cast, line, pad_by, short, sizes, spellings
 
 # dtypes
 
 
-def name_of(dtype: torch.dtype) -> str:
+def name_of(dtype):
     """Return multiop's name of a dtype."""
     return str(dtype).removeprefix("torch.")
 
 
-def result_type(left: Expression, right: Expression) -> str:
+def result_type(left, right):
     """Return the dtype that PyTorch computes with."""
-    operands = [
-        torch.empty((1,) * min(operand.ndim, 1), dtype=getattr(torch, operand.dtype))
-        if isinstance(operand, Value)
-        else operand
-        for operand in (left, right)
-    ]
-    numbers = {Dim: lambda _: 1, Number: lambda operand: True if _is_condition(operand) else 1.0}
-    return name_of(torch.result_type(*[numbers.get(type(each), lambda each: each)(each) for each in operands]))
+    stand_ins = {
+        Value: lambda operand: torch.empty((1,) * min(operand.ndim, 1), dtype=getattr(torch, operand.dtype)),
+        Dim: lambda _: 1,
+        Number: lambda operand: True if _is_condition(operand) else 1.0,
+    }
+    return name_of(torch.result_type(*[stand_ins.get(type(each), lambda x: x)(each) for each in (left, right)]))
 
 
-def _is_condition(number: Number) -> bool:
+def _is_condition(number):
     return isinstance(number.expression, Infix) and number.expression.operator in CONDITIONS
 
 
-def alike(left: Expression, right: Expression) -> tuple[str, list[Expression]]:
+def alike(left, right):
     """Return the dtype that PyTorch computes with, and the tensors in it; Python scalars stay."""
     dtype = result_type(left, right)
     return dtype, [in_dtype(operand, dtype) for operand in (left, right)]
 
 
-def in_dtype(operand: Expression, dtype: str) -> Expression:
+def in_dtype(operand, dtype):
     """Return a tensor, or a number that is computed from open sizes, in a dtype; Python scalars stay."""
     if not isinstance(operand, Number):
         return cast(operand, dtype) if isinstance(operand, Value) else operand
@@ -70,7 +68,7 @@ def in_dtype(operand: Expression, dtype: str) -> Expression:
         return call("ops.cast", operand, DType(dtype))
     exact = dtype if dtype in ("float32", "float64") else "float32"
 
-    def compute(part: Expression) -> Expression:
+    def compute(part):
         if isinstance(part, Infix) and part.operator in ("+", "-", "*", "/", "**"):
             return Infix(part.operator, compute(part.left), compute(part.right))
         if isinstance(part, Call) and part.function in _OF_FLOATS:
@@ -84,12 +82,12 @@ def in_dtype(operand: Expression, dtype: str) -> Expression:
 _OF_FLOATS = {f"math.{name}": name for name in ("cos", "cosh", "exp", "log", "log2", "sin", "sinh", "tan", "tanh")}
 
 
-def floating(x: Value, out: Value) -> Expression:
+def floating(x, out):
     """Return an operand of a function whose result is floating."""
     return x if x.dtype in FLOATS or x.dtype.startswith("complex") else cast(x, out.dtype)
 
 
-def last(out: Value, x: Expression, dtype: str) -> Expression:
+def last(out, x, dtype):
     """Return `x`, computed in `dtype`, in the dtype of the result (an in-place call keeps its operand's)."""
     return x if out.dtype == dtype else call("ops.cast", x, DType(out.dtype))
 
@@ -97,57 +95,47 @@ def last(out: Value, x: Expression, dtype: str) -> Expression:
 # rows that many operations share
 
 
-def unary(op: str) -> Row:
+def unary(op):
     """A function of floats, entry by entry."""
     return lambda self, out: call(f"ops.{op}", floating(self, out))
 
 
-def same(op: str) -> Row:
+def same(op):
     """An op of what PyTorch's takes, in its order."""
     return lambda **operands: call(f"ops.{op}", *operands.values())
 
 
-def infix(operator: str, op: str, is_reversed: bool = False) -> Row:
+def infix(operator, op, is_reversed, self, other, out, alpha=1):
     """An operator of Python where the result is floating, else an op, which promotes integers."""
-
-    def row(self: Value, other: Expression, out: Value, alpha: float = 1) -> Expression:
-        dtype, (left, right) = alike(self, other)
-        if is_reversed:
-            left, right = right, left
-        if isinstance(right, int) and right == 0 and op in ("add", "subtract") and dtype == out.dtype == "int64":
-            return left  # positions begin at 0
-        right = times(right, alpha)
-        if dtype not in FLOATS or any(isinstance(operand, Dim) for operand in (left, right)):
-            return last(out, call(f"ops.{op}", left, right), dtype)
-        return last(out, Infix(operator, left, right), dtype)
-
-    return row
+    dtype, (left, right) = alike(self, other)
+    if is_reversed:
+        left, right = right, left
+    if isinstance(right, int) and right == 0 and op in ("add", "subtract") and dtype == out.dtype == "int64":
+        return left  # positions begin at 0
+    right = times(right, alpha)
+    if dtype not in FLOATS or any(isinstance(operand, Dim) for operand in (left, right)):
+        return last(out, call(f"ops.{op}", left, right), dtype)
+    return last(out, Infix(operator, left, right), dtype)
 
 
-def times(x: Expression, factor: float) -> Expression:
+def times(x, factor):
     """Write a multiple, but for that by 1."""
     return x if factor == 1 else Infix("*", x, factor)
 
 
-def comparison(op: str) -> Row:
-    def row(self: Value, other: Expression) -> Expression:
-        return call(f"ops.{op}", *alike(self, other)[1])
-
-    return row
+def comparison(op, self, other):
+    return call(f"ops.{op}", *alike(self, other)[1])
 
 
-def binary(op: str) -> Row:
-    def row(self: Value, other: Expression, out: Value) -> Expression:
-        dtype, operands = alike(self, other)
-        if dtype not in FLOATS and out.dtype in FLOATS:
-            operands = [cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in operands]
-            dtype = out.dtype
-        return last(out, call(f"ops.{op}", *operands), dtype)
-
-    return row
+def binary(op, self, other, out):
+    dtype, operands = alike(self, other)
+    if dtype not in FLOATS and out.dtype in FLOATS:
+        operands = [cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in operands]
+        dtype = out.dtype
+    return last(out, call(f"ops.{op}", *operands), dtype)
 
 
-def divide(self: Value, other: Expression, out: Value, rounding_mode: str | None = None) -> Expression:
+def divide(self, other, out, rounding_mode=None):
     dtype, (left, right) = alike(self, other)
     if rounding_mode == "floor":
         return last(out, call("ops.floor_divide", left, right), dtype)
@@ -165,7 +153,7 @@ def divide(self: Value, other: Expression, out: Value, rounding_mode: str | None
     return Infix("/", left, right)
 
 
-def axes_of(dim: Any) -> Any:
+def axes_of(dim):
     """Return the axes of a reduction: `None` for all."""
     if dim is None or isinstance(dim, int):
         return dim
@@ -173,95 +161,72 @@ def axes_of(dim: Any) -> Any:
     return None if not dim else dim[0] if len(dim) == 1 else dim
 
 
-def reduction(op: str) -> Row:
-    def row(self: Value, out: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Expression:
-        x = cast(self, out.dtype) if out.dtype != self.dtype or dtype is not None else self
-        return call(f"ops.{op}", x, axis=axes_of(dim), keepdims=keepdim)
-
-    return row
+def reduction(op, self, out, dim=None, keepdim=False, dtype=None):
+    x = cast(self, out.dtype) if out.dtype != self.dtype or dtype is not None else self
+    return call(f"ops.{op}", x, axis=axes_of(dim), keepdims=keepdim)
 
 
-def over_axes(op: str) -> Row:
+def over_axes(op):
     return lambda self, dim=None, keepdim=False: call(f"ops.{op}", self, axis=axes_of(dim), keepdims=keepdim)
 
 
-def extreme_with_index(op: str) -> Row:
+def extreme_with_index(op, self, dim, out, emit, keepdim=False):
     """The gradient goes to the entry at the index, as PyTorch's does."""
-
-    def row(self: Value, dim: int, out: Any, emit: Any, keepdim: bool = False) -> Expression:
-        return at_index(self, call(f"ops.arg{op}", self, axis=dim, keepdims=True), dim, keepdim, emit)
-
-    return row
+    return at_index(self, call(f"ops.arg{op}", self, axis=dim, keepdims=True), dim, keepdim, emit)
 
 
-def variance(op: str, with_mean: bool = False) -> Row:
-    def spread_of(self: Value, dtype: str, axes: Any, correction: float, keepdim: bool) -> Expression:
-        biased = call(f"ops.{op}", self, axis=axes, keepdims=keepdim)
-        if correction == 0:
-            return biased
-        listed = range(self.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
-        sizes = [self.shape[axis] for axis in listed]
-        known = math.prod(size for size in sizes if not isinstance(size, Dim))
-        opened = [size for size in sizes if isinstance(size, Dim)]
-        if not opened:
-            factor = known / (known - correction)
-            return Infix("*", biased, factor if op == "var" else math.sqrt(factor))
-        n: Expression = opened[0]
-        for size in [*opened[1:], *([known] if known != 1 else [])]:
-            n = Infix("*", n, size)
-        share = in_dtype(Number(Infix("/", n, Infix("-", n, correction))), dtype)
-        return Infix("*", biased, share if op == "var" else call("ops.sqrt", share))
-
-    def row(
-        self: Value,
-        out: Any,
-        dim: Any = None,
-        correction: float | None = None,
-        keepdim: bool = False,
-        unbiased: bool = True,
-    ) -> Expression:
-        axes, correction = axes_of(dim), int(unbiased) if correction is None else correction
-        spread = spread_of(self, (out[0] if with_mean else out).dtype, axes, correction, keepdim)
-        return (spread, call("ops.mean", self, axis=axes, keepdims=keepdim)) if with_mean else spread
-
-    return row
+def variance(op, with_mean, self, out, dim=None, correction=None, keepdim=False, unbiased=True):
+    axes, correction = axes_of(dim), int(unbiased) if correction is None else correction
+    spread: Expression = call(f"ops.{op}", self, axis=axes, keepdims=keepdim)
+    listed = range(self.ndim) if axes is None else [axes] if isinstance(axes, int) else axes
+    sizes = [self.shape[axis] for axis in listed]
+    known = math.prod(size for size in sizes if not isinstance(size, Dim))
+    opened = [size for size in sizes if isinstance(size, Dim)]
+    if correction and not opened:
+        factor = known / (known - correction)
+        spread = Infix("*", spread, factor if op == "var" else math.sqrt(factor))
+    elif correction:
+        n = functools.reduce(partial(Infix, "*"), [*opened, *([known] if known != 1 else [])])
+        share = in_dtype(Number(Infix("/", n, Infix("-", n, correction))), (out[0] if with_mean else out).dtype)
+        spread = Infix("*", spread, share if op == "var" else call("ops.sqrt", share))
+    return (spread, call("ops.mean", self, axis=axes, keepdims=keepdim)) if with_mean else spread
 
 
 # shapes
 
 
-def reshape(self: Value, out: Value, **_: Any) -> Expression:
+def reshape(self, out, **_):
     """Write the one dimension that is open as -1."""
     if out.shape == self.shape:
         return self
     return call("ops.reshape", self, sizes(out.shape))
 
 
-def flatten(self: Value, out: Value, start_dim: int = 0, end_dim: int = -1) -> Expression:
+def flatten(self, out, start_dim=0, end_dim=-1):
     return reshape(self, out)
 
 
-def permute(self: Value, dims: Sequence[int]) -> Expression:
+def permute(self, dims):
     dims = tuple(dim % self.ndim for dim in dims)
     if dims == tuple(range(self.ndim)):
         return self
     return call("ops.transpose", self, dims)
 
 
-def transpose(self: Value, dim0: int, dim1: int) -> Expression:
+def transpose(self, dim0, dim1):
     first, second = sorted((dim0 % max(self.ndim, 1), dim1 % max(self.ndim, 1)))
     if first == second:
         return self
     return call("ops.swapaxes", self, first, second)
 
 
-def expand(self: Value, out: Value, size: Any = None) -> Expression:
+def expand(self, out, size=None):
     if out.shape == self.shape:
         return self
     return call("ops.broadcast_to", self, out.shape)
 
 
-def cut(self: Value, out: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expression:
+def cut(self, out, dim=0, start=None, end=None, step=1):
     if out.shape == self.shape:
         return self
     size = self.shape[dim]
@@ -273,7 +238,7 @@ def cut(self: Value, out: Value, dim: int = 0, start: Any = None, end: Any = Non
     return Item(self, along(self, dim, key))
 
 
-def squeeze(self: Value, out: Value, dim: Any = None) -> Expression:
+def squeeze(self, out, dim=None):
     if out.shape == self.shape:
         return self
     if dim is None:
@@ -285,7 +250,7 @@ def squeeze(self: Value, out: Value, dim: Any = None) -> Expression:
     return call("ops.squeeze", self, axes[0] if len(axes) == 1 else axes)
 
 
-def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
+def split(self, split_size, out, dim=0):
     axis = dim % self.ndim
     parts = [skeleton.shape[axis] for skeleton in out]
     if len(parts) == 1:
@@ -299,19 +264,19 @@ def split(self: Value, split_size: Any, out: Any, dim: int = 0) -> Expression:
     return call("ops.split", self, tuple(sum(parts[: i + 1]) for i in range(len(parts) - 1)), axis=dim)
 
 
-def repeat(self: Value, repeats: Sequence[Any]) -> Expression:
+def repeat(self, repeats):
     if len(repeats) > self.ndim:
         self = call("ops.expand_dims", self, tuple(range(len(repeats) - self.ndim)))
     return call("ops.tile", self, tuple(repeats))
 
 
-def repeat_interleave(self: Value, repeats: Any, dim: Any = None, output_size: Any = None) -> Expression:
+def repeat_interleave(self, repeats, dim=None, output_size=None):
     if not isinstance(repeats, int):
         raise Untranslated("counts in a tensor")
     return call("ops.repeat", self, repeats, axis=dim)
 
 
-def write_padding(self: Value, pad: Sequence[Any], mode: str = "constant", value: float | None = None) -> Expression:
+def write_padding(self, pad, mode="constant", value=None):
     pairs = [tuple(pad[i : i + 2]) for i in range(0, len(pad), 2)][::-1]
     widths = ((0, 0),) * (self.ndim - len(pairs)) + tuple(pairs)
     if any(isinstance(side, Dim) for pair in widths for side in pair):
@@ -323,32 +288,22 @@ def write_padding(self: Value, pad: Sequence[Any], mode: str = "constant", value
         key = tuple(slice(-min(a, 0) or None, min(b, 0) or None) for a, b in widths)
         x = Item(x, key)
         widths = tuple((max(a, 0), max(b, 0)) for a, b in widths)
-    if not any(side for pair in widths for side in pair):
-        return x
-    if mode == "constant":
-        if value:
-            return call("ops.pad", x, widths, constant_values=value)
-        return call("ops.pad", x, widths)
+    if mode == "constant" or not any(side for pair in widths for side in pair):
+        return pad_by(x, widths, value)
     if mode not in ("reflect", "replicate", "circular"):
         raise Untranslated(f"padding of mode {mode}")
     return call("ops.pad", x, widths, mode={"replicate": "edge", "circular": "wrap"}.get(mode, mode))
 
 
-def padding_of(mode: str) -> Row:
-    return lambda self, padding: write_padding(self, padding, mode)
-
-
 # convolution and pooling
 
 
-def spread(option: Any, ndim: int) -> tuple[int, ...]:
+def spread(option, ndim):
     option = (option,) if isinstance(option, int) else tuple(option)
     return option * ndim if len(option) == 1 else option
 
 
-def conv(
-    input: Value, weight: Value, bias: Any = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1, groups: int = 1
-) -> Expression:
+def conv(input, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     ndim = weight.ndim - 2
     x: Expression = input
     if input.ndim != weight.ndim:
@@ -365,32 +320,14 @@ def conv(
     else:
         pads = spread(padding, ndim)
     thinned = max(strides) > 1 and max(dilations) > 1
-    y: Expression = Call(
-        "conv",
-        (x,),
-        (
-            ("weight", weight),
-            ("bias", bias),
-            ("stride", 1 if thinned else short(strides)),
-            ("padding", short(pads)),
-            ("dilation", short(dilations)),
-        ),
-    )
+    options = {"stride": 1 if thinned else short(strides), "padding": short(pads), "dilation": short(dilations)}
+    y: Expression = call("conv", x, weight=weight, bias=bias, **options)
     if thinned:
         y = Item(y, (slice(None), slice(None), *[slice(None, None, s) for s in strides]))
     return y if input.ndim == weight.ndim else call("ops.squeeze", y, 0)
 
 
-def conv_transpose(
-    input: Value,
-    weight: Value,
-    bias: Any = None,
-    stride: Any = 1,
-    padding: Any = 0,
-    output_padding: Any = 0,
-    groups: int = 1,
-    dilation: Any = 1,
-) -> Expression:
+def conv_transpose(input, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
     ndim = weight.ndim - 2
     has_batch = input.ndim == weight.ndim
     options = {
@@ -405,7 +342,7 @@ def conv_transpose(
     return y if has_batch else call("ops.squeeze", y, 0)
 
 
-def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) -> Any:
+def windows(self, size, stride, padding, ceil_mode):
     """Return size, strides, padding, and how many entries more the last windows reach over the end."""
     size = spread(size, self.ndim - 2)
     ndim = len(size)
@@ -424,141 +361,98 @@ def windows(self: Value, size: Any, stride: Any, padding: Any, ceil_mode: bool) 
     return size, strides, pads, more
 
 
-def in_batches(ndim: int, row: Row) -> Row:
+def in_batches(row):
     """Make a row of batches one of single images, too, each as a batch of one."""
 
     @functools.wraps(row)
-    def of_images(self: Value, *args: Any, emit: Any, **options: Any) -> Expression:
+    def of_images(ndim, self, emit, **options):
         if self.ndim > ndim + 1:
-            return row(self, *args, emit=emit, **options)
+            return row(ndim, self, emit=emit, **options)
         (batch,) = emit(call("ops.expand_dims", self, 0), Value((1, *self.shape), self.dtype))
-        y = row(batch, *args, emit=emit, **options)
+        y = row(ndim, batch, emit=emit, **options)
         return (call("ops.squeeze", y[0], 0), None) if isinstance(y, tuple) else call("ops.squeeze", y, 0)
 
     return of_images
 
 
-def max_pool(ndim: int) -> Row:
-    def row(
-        self: Value,
-        kernel_size: Any,
-        emit: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        dilation: Any = 1,
-        ceil_mode: bool = False,
-    ) -> Expression:
-        steps = spread(dilation, ndim)
-        reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
-        stride = stride if stride not in ([], (), None) else kernel_size
-        size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
-        widths = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True))
-        if max(steps) > 1:
-            sizes = short(spread(kernel_size, ndim))
-            return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
-        if not any(pads) and not any(more):
-            return call("ops.max_pool", self, short(size), short(strides), data_format="channels_first")
-        return call("max_pool", self, short(size), short(strides), widths)
-
-    return in_batches(ndim, row)
+@in_batches
+def max_pool(ndim, self, kernel_size, emit, stride=(), padding=0, dilation=1, ceil_mode=False):
+    steps = spread(dilation, ndim)
+    reach = [d * (k - 1) + 1 for d, k in zip(steps, spread(kernel_size, ndim), strict=True)]
+    stride = stride if stride not in ([], (), None) else kernel_size
+    size, strides, pads, more = windows(self, reach, stride, padding, ceil_mode)
+    widths = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True))
+    if max(steps) > 1:
+        sizes = short(spread(kernel_size, ndim))
+        return call("dilated_max_pool", self, sizes, short(strides), widths, short(steps))
+    if not any(pads) and not any(more):
+        return call("ops.max_pool", self, short(size), short(strides), data_format="channels_first")
+    return call("max_pool", self, short(size), short(strides), widths)
 
 
-def average_pool(ndim: int) -> Row:
-    def row(
-        self: Value,
-        kernel_size: Any,
-        emit: Any,
-        stride: Any = (),
-        padding: Any = 0,
-        ceil_mode: bool = False,
-        count_include_pad: bool = True,
-        divisor_override: int | None = None,
-    ) -> Expression:
-        size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
-        if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
-            both = tuple((p, p) for p in pads)
-            rest = tuple((0, m) for m in more)
-            none = ((0, 0),) * len(pads)
-            if divisor_override is not None:
-                raise Untranslated("divisor_override with ceil_mode")
-            if not count_include_pad:
-                rest, both = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True)), none
-            return call("average_pool", self, short(size), short(strides), both, rest)
-        x: Expression = self
-        if any(pads):
-            x = call("ops.pad", self, ((0, 0), (0, 0), *[(p, p) for p in pads]))
-        y = call("ops.average_pool", x, short(size), short(strides), data_format="channels_first")
+@in_batches
+def average_pool(
+    ndim, self, kernel_size, emit, stride=(), padding=0, ceil_mode=False, count_include_pad=True, divisor_override=None
+):
+    size, strides, pads, more = windows(self, kernel_size, stride, padding, ceil_mode)
+    if any(more) or (any(pads) and not count_include_pad and divisor_override is None):
+        both = tuple((p, p) for p in pads)
+        rest = tuple((0, m) for m in more)
+        none = ((0, 0),) * len(pads)
         if divisor_override is not None:
-            y = Infix("*", y, math.prod(size) / divisor_override)
-        return y
-
-    return in_batches(ndim, row)
-
-
-def adaptive_average_pool(ndim: int) -> Row:
-    def row(self: Value, output_size: Any, emit: Any) -> Expression:
-        size = spread(output_size, ndim)
-        if set(size) == {1}:
-            return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
-        return call("ops.adaptive_average_pool", self, short(size), data_format="channels_first")
-
-    return in_batches(ndim, row)
+            raise Untranslated("divisor_override with ceil_mode")
+        if not count_include_pad:
+            rest, both = tuple((p, add_sizes(p, m)) for p, m in zip(pads, more, strict=True)), none
+        return call("average_pool", self, short(size), short(strides), both, rest)
+    x: Expression = self
+    if any(pads):
+        x = call("ops.pad", self, ((0, 0), (0, 0), *[(p, p) for p in pads]))
+    y = call("ops.average_pool", x, short(size), short(strides), data_format="channels_first")
+    if divisor_override is not None:
+        y = Infix("*", y, math.prod(size) / divisor_override)
+    return y
 
 
-def adaptive_max_pool(ndim: int) -> Row:
-    def row(self: Value, output_size: Any, emit: Any) -> Expression:
-        size = short(spread(output_size, ndim))
-        return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
+@in_batches
+def adaptive_average_pool(ndim, self, output_size, emit):
+    size = spread(output_size, ndim)
+    if set(size) == {1}:
+        return call("ops.mean", self, axis=tuple(range(2, ndim + 2)) if ndim > 1 else 2, keepdims=True)
+    return call("ops.adaptive_average_pool", self, short(size), data_format="channels_first")
 
-    return in_batches(ndim, row)
+
+@in_batches
+def adaptive_max_pool(ndim, self, output_size, emit):
+    size = short(spread(output_size, ndim))
+    return call("ops.adaptive_max_pool", self, size, data_format="channels_first"), None
 
 
 # normalization
 
 
-def batch_norm(
-    input: Value,
-    weight: Any,
-    bias: Any,
-    training: bool,
-    momentum: float,
-    eps: float,
-    running_mean: Any = None,
-    running_var: Any = None,
-) -> Expression:
+def batch_norm(input, weight, bias, training, momentum, eps, running_mean=None, running_var=None):
     if running_mean is None:
         return call("batch_norm_of_batch", input, weight=weight, bias=bias, epsilon=eps)
     leaves = {"running_mean": running_mean, "running_var": running_var, "weight": weight, "bias": bias}
     return call("batch_norm", input, **leaves, num_batches_tracked=None, epsilon=eps)
 
 
-def layer_norm(
-    input: Value, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5
-) -> Expression:
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
     return call("layer_norm", input, weight=weight, bias=bias, ndim=len(normalized_shape), epsilon=eps)
 
 
-def rms_norm(input: Value, normalized_shape: Any, weight: Any = None, eps: float | None = None) -> Expression:
+def rms_norm(input, normalized_shape, weight=None, eps=None):
     count = len(normalized_shape)
     axis = -1 if count == 1 else tuple(range(-count, 0))
     eps = torch.finfo(getattr(torch, input.dtype)).eps if eps is None else eps
     return call("ops.rms_normalization", input, scale=weight, axis=axis, epsilon=eps)
 
 
-def group_norm(input: Value, num_groups: int, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Expression:
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
     return call("group_norm", input, num_groups, weight=weight, bias=bias, epsilon=eps)
 
 
-def instance_norm(
-    input: Value,
-    weight: Any,
-    bias: Any,
-    running_mean: Any,
-    running_var: Any,
-    use_input_stats: bool,
-    momentum: float,
-    eps: float,
-) -> Expression:
+def instance_norm(input, weight, bias, running_mean, running_var, use_input_stats, momentum, eps):
     if not use_input_stats:
         return batch_norm(input, weight, bias, False, momentum, eps, running_mean, running_var)
     if running_mean is not None:
@@ -569,17 +463,7 @@ def instance_norm(
 # attention, embeddings, recurrent layers
 
 
-def attention(
-    query: Value,
-    key: Value,
-    value: Value,
-    out: Value,
-    attn_mask: Any = None,
-    dropout_p: float = 0.0,
-    is_causal: bool = False,
-    scale: float | None = None,
-    enable_gqa: bool = False,
-) -> Expression:
+def attention(query, key, value, out, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     mask = attn_mask if attn_mask is not None and attn_mask.dtype == "bool" else None
     bias = attn_mask if mask is None else None
     if is_causal and query.shape[-2] != key.shape[-2]:  # the first query sees the first key
@@ -602,7 +486,7 @@ def attention(
     return call("ops.swapaxes", y, 1, 2)
 
 
-def attention_in_groups(operands: Sequence[Value], mask: Any, options: dict[str, Any], out: Value) -> Expression:
+def attention_in_groups(operands, mask, options, out):
     """Write `(..., heads, length, size)` with all but the last three dimensions as one."""
     shapes = [operand.shape[:-3] for operand in operands]
     if any(shape != shapes[0] for shape in shapes) or (mask is not None and mask.ndim > 3):
@@ -613,9 +497,7 @@ def attention_in_groups(operands: Sequence[Value], mask: Any, options: dict[str,
     return call("ops.reshape", y, sizes(out.shape))
 
 
-def attention_of_one_head(
-    query: Value, key: Value, value: Value, mask: Any, bias: Any, is_causal: bool, scale: float | None
-) -> Expression:
+def attention_of_one_head(query, key, value, mask, bias, is_causal, scale):
     """Write `(length, size)` and `(batch, length, size)`, which `ops.dot_product_attention` takes with heads alone."""
     axes = 2 if query.ndim == 3 else (0, 2)
     operands = [call("ops.expand_dims", operand, axes) for operand in (query, key, value)]
@@ -628,22 +510,15 @@ def attention_of_one_head(
     return call("ops.squeeze", y, axis=axes)
 
 
-def embedding(weight: Value, indices: Value, padding_idx: int = -1) -> Expression:
+def embedding(weight, indices, padding_idx=-1):
     if padding_idx < 0:
         return call("ops.take", weight, indices, axis=0)
     return call("embedding", indices, weight=weight, padding_idx=padding_idx)
 
 
 def embedding_bag(
-    weight: Value,
-    indices: Value,
-    offsets: Value,
-    out: Any,
-    mode: int = 0,
-    per_sample_weights: Any = None,
-    include_last_offset: bool = False,
-    padding_idx: int | None = None,
-) -> Expression:
+    weight, indices, offsets, out, mode=0, per_sample_weights=None, include_last_offset=False, padding_idx=None
+):
     if include_last_offset:
         offsets = Item(offsets, (slice(None, -1),))
     bags = out[0].shape[0]
@@ -652,120 +527,112 @@ def embedding_bag(
     return y, None, None, None
 
 
-def recurrent(kind: str, activation: str | None = None) -> Row:
-    def row(
-        input: Value,
-        hx: Any,
-        params: Sequence[Value],
-        has_biases: bool,
-        num_layers: int,
-        dropout: float,
-        train: bool,
-        bidirectional: bool,
-        out: Sequence[Value],
-        emit: Any,
-        batch_first: bool = False,
-        lengths: Value | None = None,
-    ) -> Expression:
-        states = [hx] if isinstance(hx, Value) else hx
-        x: Expression = input
-        shape = tuple(input.shape)
-        if batch_first:
-            x, shape = call("ops.swapaxes", x, 0, 1), (shape[1], shape[0], shape[2])
-        per_layer = len(params) // (num_layers * (1 + bidirectional))
-        ends: list[list[Value]] = [[] for _ in states]
-        leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
-        names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ()), "weight_hr")
-        options = () if activation is None else (("activation", activation),)
-        options += () if lengths is None else (("scan", call("within", lengths)),)
-        for layer in range(num_layers):
-            ys = []
-            for direction in range(1 + bidirectional):
-                starts = [Item(state, (len(ends[0]),)) for state in states]
-                weights = tuple(zip(names, next(leaves), strict=False))
-                ends_in = [(shape[1], state.shape[-1]) for state in states]
-                skeletons = [Value((shape[0], *ends_in[0]), input.dtype, name="sequence")]
-                skeletons += [
-                    Value(end, input.dtype, name=name) for end, name in zip(ends_in, ("hidden", "cell"), strict=False)
-                ]
-                results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
-                ys.append(results[0])
-                for end, last in zip(ends, results[1:], strict=True):
-                    end.append(last)
-            x = ys[0] if len(ys) == 1 else call("ops.concatenate", list(ys), axis=-1)
-            if dropout and train and layer + 1 < num_layers:
-                x = call("dropout", x, dropout, SEED, TRAINING)
-        y = call("ops.swapaxes", x, 0, 1) if batch_first else x
-        return (y, *[call("ops.stack", list(end)) for end in ends])
+def recurrent(
+    kind,
+    activation,
+    input,
+    hx,
+    params,
+    has_biases,
+    num_layers,
+    dropout,
+    train,
+    bidirectional,
+    out,
+    emit,
+    batch_first=False,
+    lengths=None,
+):
+    states = [hx] if isinstance(hx, Value) else hx
+    x: Expression = input
+    shape = tuple(input.shape)
+    if batch_first:
+        x, shape = call("ops.swapaxes", x, 0, 1), (shape[1], shape[0], shape[2])
+    per_layer = len(params) // (num_layers * (1 + bidirectional))
+    ends: list[list[Value]] = [[] for _ in states]
+    leaves = iter([tuple(params[i : i + per_layer]) for i in range(0, len(params), per_layer)])
+    names = ("weight_ih", "weight_hh", *(("bias_ih", "bias_hh") if has_biases else ()), "weight_hr")
+    options = () if activation is None else (("activation", activation),)
+    options += () if lengths is None else (("scan", call("within", lengths)),)
+    for layer in range(num_layers):
+        ys = []
+        for direction in range(1 + bidirectional):
+            starts = [Item(state, (len(ends[0]),)) for state in states]
+            weights = tuple(zip(names, next(leaves), strict=False))
+            ends_in = [(shape[1], state.shape[-1]) for state in states]
+            skeletons = [Value((shape[0], *ends_in[0]), input.dtype, name="sequence")]
+            skeletons += [
+                Value(end, input.dtype, name=name) for end, name in zip(ends_in, ("hidden", "cell"), strict=False)
+            ]
+            results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
+            ys.append(results[0])
+            for end, last in zip(ends, results[1:], strict=True):
+                end.append(last)
+        x = ys[0] if len(ys) == 1 else call("ops.concatenate", list(ys), axis=-1)
+        if dropout and train and layer + 1 < num_layers:
+            x = call("dropout", x, dropout, SEED, TRAINING)
+    y = call("ops.swapaxes", x, 0, 1) if batch_first else x
+    return (y, *[call("ops.stack", list(end)) for end in ends])
 
-    return row
 
-
-def dropout(input: Value, p: float, train: bool, layer: str = "dropout") -> Expression:
+def dropout(input, p, train, layer="dropout"):
     return call(layer, input, p, SEED, TRAINING) if train and p else input
 
 
-def alpha_dropout(each: bool) -> Row:
-    def row(input: Value, p: float, train: bool) -> Expression:
-        if p == 1:
-            raise Untranslated("a rate of 1")
-        return call("alpha_dropout", input, p, SEED, TRAINING, each=each) if train and p else input
-
-    return row
+def alpha_dropout(each, input, p, train):
+    if p == 1:
+        raise Untranslated("a rate of 1")
+    return call("alpha_dropout", input, p, SEED, TRAINING, each=each) if train and p else input
 
 
 # indices and masks
 
 
-def index_put(self: Value, indices: Sequence[Any], values: Value, accumulate: bool = False) -> Expression:
+def index_put(self, indices, values, accumulate=False):
     return call("ops.add_at" if accumulate else "ops.set_item", self, key_of(indices), values)
 
 
-def key_of(indices: Sequence[Any]) -> Any:
+def key_of(indices):
     key = tuple(slice(None) if index is None else index for index in indices)
     return key if len(key) > 1 else key[0]
 
 
-def set_slice(self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Expression:
+def set_slice(self, src, dim=0, start=None, end=None, step=1):
     place = cut(self, src, dim, start, end, step)
     return call("ops.set_item", self, place.key, src) if isinstance(place, Item) else src
 
 
-def along(self: Value, dim: int, part: Any) -> tuple[Any, ...]:
+def along(self, dim, part):
     """Return the key of a part along one dimension."""
     return (*(slice(None),) * (dim % self.ndim), part)
 
 
-def where(condition: Value, self: Expression, other: Expression, out: Value) -> Expression:
+def where(condition, self, other, out):
     chosen = [cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in (self, other)]
     if not any(isinstance(operand, Value) for operand in chosen):
         chosen[0] = call("ops.cast", chosen[0], DType(out.dtype))
     return call("ops.where", condition, *chosen)
 
 
-def masked_fill(self: Value, mask: Value, value: Expression) -> Expression:
+def masked_fill(self, mask, value):
     if isinstance(value, Value):
         value = cast(value, self.dtype)
     return call("ops.where", mask, value, self)
 
 
-def scatter_row(op: str) -> Row:
+def scatter_row(op, self, dim, index, src=None, value=None):
     """Write, or combine, entries at an index along one dimension; the other indices count up."""
-
-    def row(self: Value, dim: int, index: Value, src: Expression = None, value: Any = None) -> Expression:
-        src = value if src is None else src
-        axis = dim % max(self.ndim, 1)
-        key: list[Expression] = []
-        for i in range(self.ndim):
-            line = call("ops.arange", index.shape[i])
-            after = index.ndim - 1 - i
-            key.append(index if i == axis else call("ops.reshape", line, (-1, *[1] * after)) if after else line)
-        if isinstance(src, Value) and src.shape != index.shape:
-            ends = [None if a == b else b for a, b in zip(src.shape, index.shape, strict=True)]
-            src = Item(src, tuple(map(slice, ends)))
-        return call(f"ops.{op}", self, tuple(key), src)
-
-    return row
+    src = value if src is None else src
+    axis = dim % max(self.ndim, 1)
+    key: list[Expression] = []
+    for i in range(self.ndim):
+        line = call("ops.arange", index.shape[i])
+        after = index.ndim - 1 - i
+        key.append(index if i == axis else call("ops.reshape", line, (-1, *[1] * after)) if after else line)
+    if isinstance(src, Value) and src.shape != index.shape:
+        ends = [None if a == b else b for a, b in zip(src.shape, index.shape, strict=True)]
+        src = Item(src, tuple(map(slice, ends)))
+    return call(f"ops.{op}", self, tuple(key), src)
 
 
 _COMBINED = {"sum": "add_at", "prod": "multiply_at", "amax": "maximum_at", "amin": "minimum_at"}
@@ -773,39 +640,28 @@ _COMBINED |= {"add": "add_at", "multiply": "multiply_at"}
 _NEUTRAL = {"sum": 0, "prod": 1, "amax": -math.inf, "amin": math.inf, "mean": 0}
 
 
-def scatter_reduce(
-    self: Value,
-    dim: int,
-    index: Value,
-    reduce: str,
-    emit: Any,
-    src: Expression = None,
-    value: Any = None,
-    include_self: bool = True,
-) -> Expression:
-    def put(op: str, x: Value, values: Expression) -> Expression:
-        return scatter_row(op)(x, dim, index, values)
+def scatter_reduce(self, dim, index, reduce, emit, src=None, value=None, include_self=True):
+    def put(op, x, values):
+        return scatter_row(op, x, dim, index, values)
 
     return combined_at(self, value if src is None else src, reduce, include_self, put, emit)
 
 
-def index_reduce(
-    self: Value, dim: int, index: Value, source: Value, reduce: str, emit: Any, include_self: bool = True
-) -> Expression:
+def index_reduce(self, dim, index, source, reduce, emit, include_self=True):
     key = along(self, dim, index)
 
-    def put(op: str, x: Value, values: Expression) -> Expression:
+    def put(op, x, values):
         return call(f"ops.{op}", x, key, values)
 
     return combined_at(self, source, reduce, include_self, put, emit)
 
 
-def combined_at(self: Value, source: Expression, reduce: str, include_self: bool, put: Any, emit: Any) -> Expression:
+def combined_at(self, source, reduce, include_self, put, emit):
     """Combine entries with those that `put` puts there; without `include_self`, with these alone."""
     if self.dtype not in FLOATS and (not include_self or reduce == "mean"):
         raise Untranslated(f"reduce={reduce}, include_self={include_self} of {self.dtype}")
 
-    def add_statement(expression: Expression) -> Value:
+    def add_statement(expression):
         return emit(expression, Value(self.shape, self.dtype))[0]
 
     x, counts = self, None
@@ -819,14 +675,12 @@ def combined_at(self: Value, source: Expression, reduce: str, include_self: bool
     return Infix("/", put("add_at", x, source), put("add_at", counts, 1.0))
 
 
-def searchsorted(
-    sorted_sequence: Value, self: Value, out: Value, right: bool = False, side: str | None = None
-) -> Expression:
+def searchsorted(sorted_sequence, self, out, right=False, side=None):
     option = {"side": "right"} if right or side == "right" else {}
     return call("ops.cast", call("ops.searchsorted", sorted_sequence, self, **option), DType(out.dtype))
 
 
-def unfold(self: Value, dimension: int, size: int, step: int) -> Expression:
+def unfold(self, dimension, size, step):
     axis = dimension % self.ndim
     is_last = axis == self.ndim - 1
     x = self if is_last else call("ops.moveaxis", self, axis, -1)
@@ -834,7 +688,7 @@ def unfold(self: Value, dimension: int, size: int, step: int) -> Expression:
     return y if is_last else call("ops.moveaxis", y, -2, axis)
 
 
-def gather(self: Value, dim: int, index: Value) -> Expression:
+def gather(self, dim, index):
     """Cut off what no entry of a smaller index can reach."""
     axis = dim % self.ndim
     sizes = list(enumerate(zip(self.shape, index.shape, strict=True)))
@@ -846,7 +700,7 @@ def gather(self: Value, dim: int, index: Value) -> Expression:
 # creation
 
 
-def full(shape: Any, value: Any, dtype: str) -> Expression:
+def full(shape, value, dtype):
     shape = tuple(shape)
     if value in (0, 1) and not isinstance(value, (Dim, Value)):
         return call("ops.ones" if value else "ops.zeros", shape, dtype=DType(dtype))
@@ -855,28 +709,20 @@ def full(shape: Any, value: Any, dtype: str) -> Expression:
     return call("ops.full", shape, value, dtype=DType(dtype))
 
 
-def fill_row(value: float) -> Row:
+def fill_row(value):
     return lambda size, out, self=None, dtype=None: full(out.shape, value, out.dtype)
 
 
-def fill_with(fill_value: Any, out: Value, self: Any = None, size: Any = None, dtype: Any = None) -> Expression:
-    return full(out.shape, fill_value, out.dtype)
+def like(value, self, out, dtype=None):
+    op = "ops.ones_like" if value else "ops.zeros_like"
+    return call(op, self) if out.dtype == self.dtype else call(op, self, dtype=DType(out.dtype))
 
 
-def like(value: float) -> Row:
-    def row(self: Value, out: Value, dtype: Any = None) -> Expression:
-        op = "ops.ones_like" if value else "ops.zeros_like"
-        return call(op, self) if out.dtype == self.dtype else call(op, self, dtype=DType(out.dtype))
-
-    return row
+def arange(out, end=None, start=0, step=1, dtype=None):
+    return line(start, end, step, out.dtype)
 
 
-def arange(out: Value, end: Any = None, start: Any = 0, step: Any = 1, dtype: Any = None) -> Expression:
-    args = (end,) if start == 0 and step == 1 else (start, end) if step == 1 else (start, end, step)
-    return call("ops.arange", *args, dtype=DType(out.dtype))
-
-
-def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expression:
+def clamp(self, out, min=None, max=None):
     x = cast(self, out.dtype)
     low, high = (in_dtype(bound, out.dtype) for bound in (min, max))
     if low is None:
@@ -891,74 +737,74 @@ def clamp(self: Value, out: Value, min: Any = None, max: Any = None) -> Expressi
 _POWERS = {2: "ops.square", 0.5: "ops.sqrt", -0.5: "ops.rsqrt"}  # PyTorch's kernels of these, with their zeros
 
 
-def power(self: Expression, exponent: Expression, out: Value) -> Expression:
+def power(self, exponent, out):
     is_number = isinstance(exponent, (int, float)) and isinstance(self, Value)
     if is_number and exponent in _POWERS and (exponent == 2 or "float" in self.dtype):
         return call(_POWERS[exponent], self)
     return call("ops.power", *alike(self, exponent)[1])
 
 
-def addmm(self: Value, mat1: Value, mat2: Value, beta: float = 1, alpha: float = 1) -> Expression:
+def addmm(self, mat1, mat2, beta=1, alpha=1):
     return Infix("+", times(call("ops.matmul", mat1, mat2), alpha), times(self, beta))
 
 
-def addbmm(self: Value, batch1: Value, batch2: Value, beta: float = 1, alpha: float = 1) -> Expression:
+def addbmm(self, batch1, batch2, beta=1, alpha=1):
     product = call("ops.sum", call("ops.matmul", batch1, batch2), axis=0)
     return Infix("+", times(self, beta), times(product, alpha))
 
 
-def along_axis(op: str) -> Row:
+def along_axis(op):
     return lambda self, dim, out, dtype=None: call(f"ops.{op}", cast(self, out.dtype), axis=dim)
 
 
-def add_product(operator: str) -> Row:
+def add_product(operator):
     return lambda self, tensor1, tensor2, value=1: Infix("+", self, times(Infix(operator, tensor1, tensor2), value))
 
 
-def cat(tensors: Sequence[Value], out: Value, dim: int = 0) -> Expression:
+def cat(tensors, out, dim=0):
     parts = [cast(tensor, out.dtype) for tensor in tensors if tensor.shape != (0,)]
     return parts[0] if len(parts) == 1 < len(tensors) else call("ops.concatenate", parts, axis=dim)
 
 
-def softplus(self: Value, beta: float = 1, threshold: float = 20) -> Expression:
+def softplus(self, beta=1, threshold=20):
     """PyTorch's threshold switches to `x` where both agree to 2e-9: a difference in float64, so it is kept."""
     return call("thresholded_softplus", self, beta=float(beta), threshold=float(threshold))
 
 
-def prelu(self: Value, weight: Value) -> Expression:
+def prelu(self, weight):
     slope: Expression = weight
     if weight.shape != (1,) and self.ndim > 1:
         slope = call("ops.reshape", weight, (-1, *[1] * (self.ndim - 2)))
     return call("ops.where", call("ops.greater", self, 0), self, Infix("*", slope, self))
 
 
-def random_row(op: str) -> Row:
+def random_row(op):
     """Random numbers, in evaluation too; a port draws its own, from the seed that it is called with."""
     return lambda out, self=None, size=None, dtype=None: call(
         f"random.{op}", out.shape, dtype=DType(out.dtype), seed=SEED
     )
 
 
-def uniform(out: Value, self: Any = None, to: float = 1.0, **options: Any) -> Expression:
+def uniform(out, self=None, to=1.0, **options):
     return call("random.uniform", out.shape, options.get("from", 0.0), to, dtype=DType(out.dtype), seed=SEED)
 
 
-def normal(out: Value, self: Any = None, mean: Any = 0.0, std: Any = 1.0, size: Any = None) -> Expression:
+def normal(out, self=None, mean=0.0, std=1.0, size=None):
     return call("random.normal", out.shape, mean, std, dtype=DType(out.dtype), seed=SEED)
 
 
-def exponential(self: Value, out: Value, lambd: float = 1.0) -> Expression:
+def exponential(self, out, lambd=1.0):
     numbers = call("random.uniform", out.shape, dtype=DType(out.dtype), seed=SEED)
     return Infix("/", call("ops.log1p", call("ops.negative", numbers)), -lambd)
 
 
-def randint(out: Value, high: Any, low: Any = 0, self: Any = None, size: Any = None, dtype: Any = None) -> Expression:
+def randint(out, high, low=0, self=None, size=None, dtype=None):
     is_whole = out.dtype.startswith(("int", "uint"))
     y = call("random.randint", out.shape, low, high, dtype=DType(out.dtype if is_whole else "int64"), seed=SEED)
     return y if is_whole else cast(y, out.dtype)
 
 
-def multinomial(self: Value, num_samples: int, out: Value, replacement: bool = False) -> Expression:
+def multinomial(self, num_samples, out, replacement=False):
     if num_samples != 1 and not replacement:
         raise Untranslated("without replacement")
     logits = call("ops.log", self if self.ndim > 1 else call("ops.expand_dims", self, 0))
@@ -966,31 +812,31 @@ def multinomial(self: Value, num_samples: int, out: Value, replacement: bool = F
     return y if self.ndim > 1 else call("ops.squeeze", y, axis=0)
 
 
-def bernoulli(self: Value, out: Value, p: Any = None) -> Expression:
+def bernoulli(self, out, p=None):
     numbers = call("random.uniform", out.shape, dtype=DType(out.dtype), seed=SEED)
     return cast(call("ops.less", numbers, self if p is None else p), out.dtype)
 
 
-def rrelu(self: Value, out: Value, lower: float = 1 / 8, upper: float = 1 / 3, training: bool = False) -> Expression:
+def rrelu(self, out, lower=1 / 8, upper=1 / 3, training=False):
     if not training:
         return call("ops.leaky_relu", self, negative_slope=(lower + upper) / 2)
     slopes = call("random.uniform", out.shape, lower, upper, dtype=DType(out.dtype), seed=SEED)
     return call("ops.where", call("ops.greater", self, 0), self, Infix("*", slopes, self))
 
 
-def copysign(self: Value, other: Expression, out: Value) -> Expression:
+def copysign(self, other, out):
     size = call("ops.abs", floating(self, out))
     if not isinstance(other, Value):
         return size if math.copysign(1, other) > 0 else call("ops.negative", size)
     return call("ops.where", call("ops.signbit", other), call("ops.negative", size), size)
 
 
-def bilinear(input1: Value, input2: Value, weight: Value, bias: Any = None) -> Expression:
+def bilinear(input1, input2, weight, bias=None):
     y: Expression = call("ops.einsum", "...i,oij,...j->...o", input1, weight, input2)
     return y if bias is None else Infix("+", y, bias)
 
 
-def hardtanh(self: Value, min_val: float = -1, max_val: float = 1) -> Expression:
+def hardtanh(self, min_val=-1, max_val=1):
     """The gradient at the bounds is 0, unlike that of a clip."""
     inside = call("ops.logical_and", call("ops.greater", self, min_val), call("ops.less", self, max_val))
     if (min_val, max_val) == (0, 6):
@@ -999,15 +845,12 @@ def hardtanh(self: Value, min_val: float = -1, max_val: float = 1) -> Expression
     return call("ops.where", inside, self, call("ops.stop_gradient", clipped))
 
 
-def loss_of_difference(op: str) -> Row:
-    def row(self: Value, target: Value, reduction: int = 1) -> Expression:
-        loss = call(f"ops.{op}", Infix("-", self, target))
-        return loss if reduction == 0 else call("ops.mean" if reduction == 1 else "ops.sum", loss)
-
-    return row
+def loss_of_difference(op, self, target, reduction=1):
+    loss = call(f"ops.{op}", Infix("-", self, target))
+    return loss if reduction == 0 else call("ops.mean" if reduction == 1 else "ops.sum", loss)
 
 
-def nearest_entries(before: int, after: int, ratio: np.float32, from_centre: bool) -> Expression:
+def nearest_entries(before, after, ratio, from_centre):
     """Return which of `before` entries each of `after` is, as the kernel rounds."""
     start = np.float32(0.5 if from_centre else 0)
     picked = [min(int((np.float32(i) + start) * ratio), before - 1) for i in range(after)]
@@ -1018,42 +861,35 @@ def nearest_entries(before: int, after: int, ratio: np.float32, from_centre: boo
     return call("ops.cast", call("ops.minimum", line, before - 1), DType("int32"))
 
 
-def interpolate(kind: str) -> Row:
-    def row(
-        input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
-    ) -> Expression:
-        old, new_size = input.shape[2:], out.shape[2:]
-        factors = [] if scale_factors is None else list(scale_factors)
-        if any(isinstance(size, Dim) for size in (*old, *new_size)):
-            return open_resize(input, old, new_size, kind, align_corners, factors)
-        if kind.startswith("nearest"):
-            y: Expression = input
-            for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
-                factor = None if scale_factors is None else scale_factors[axis - 2]
-                is_ratio = factor is None or after == before * factor or after == 2 * before  # as the kernel has it
-                if after == before:
-                    continue
-                if is_ratio and after % before == 0:
-                    y = call("ops.repeat", y, after // before, axis=axis)
-                else:
-                    ratio = np.float32(before) / np.float32(after) if factor is None else np.float32(1 / factor)
-                    y = call("ops.take", y, nearest_entries(before, after, ratio, kind == "nearest exact"), axis=axis)
-            return y
-        is_ratio = all(after == before * factor for before, after, factor in zip(old, new_size, factors, strict=False))
-        if tuple(old) == tuple(new_size) and (is_ratio or align_corners):
-            return input
-        if kind == "linear" and len(old) == 2 and is_ratio and not align_corners:
-            size = tuple(new_size)
-            return call("ops.image.resize", input, size, interpolation="bilinear", data_format="channels_first")
-        scales = () if is_ratio or align_corners else tuple(factors)
-        return call("resize", input, tuple(new_size), kind, align_corners=align_corners, scales=scales)
-
-    return row
+def interpolate(kind, input, out, output_size=None, align_corners=False, scale_factors=None):
+    old, new_size = input.shape[2:], out.shape[2:]
+    factors = [] if scale_factors is None else list(scale_factors)
+    if any(isinstance(size, Dim) for size in (*old, *new_size)):
+        return open_resize(input, old, new_size, kind, align_corners, factors)
+    if kind.startswith("nearest"):
+        y: Expression = input
+        for axis, (before, after) in enumerate(zip(old, new_size, strict=True), 2):
+            factor = None if scale_factors is None else scale_factors[axis - 2]
+            is_ratio = factor is None or after == before * factor or after == 2 * before  # as the kernel has it
+            if after == before:
+                continue
+            if is_ratio and after % before == 0:
+                y = call("ops.repeat", y, after // before, axis=axis)
+            else:
+                ratio = np.float32(before) / np.float32(after) if factor is None else np.float32(1 / factor)
+                y = call("ops.take", y, nearest_entries(before, after, ratio, kind == "nearest exact"), axis=axis)
+        return y
+    is_ratio = all(after == before * factor for before, after, factor in zip(old, new_size, factors, strict=False))
+    if tuple(old) == tuple(new_size) and (is_ratio or align_corners):
+        return input
+    if kind == "linear" and len(old) == 2 and is_ratio and not align_corners:
+        size = tuple(new_size)
+        return call("ops.image.resize", input, size, interpolation="bilinear", data_format="channels_first")
+    scales = () if is_ratio or align_corners else tuple(factors)
+    return call("resize", input, tuple(new_size), kind, align_corners=align_corners, scales=scales)
 
 
-def open_resize(
-    input: Value, old: Sequence[Any], size: Sequence[Any], kind: str, align_corners: bool, factors: Sequence[float]
-) -> Expression:
+def open_resize(input, old, size, kind, align_corners, factors):
     """Resize between sizes that are open."""
     whole = [int(factor) for factor in factors if factor == int(factor) > 0]
     is_ratio = len(whole) == len(factors) or align_corners
@@ -1068,40 +904,31 @@ def open_resize(
     return call("resize", input, tuple(size), kind, align_corners=align_corners, scales=scales)
 
 
-def grid_sample(
-    input: Value, grid: Value, interpolation_mode: int, padding_mode: int, align_corners: bool
-) -> Expression:
+def grid_sample(input, grid, interpolation_mode, padding_mode, align_corners):
     mode = ("bilinear", "nearest", "bicubic")[interpolation_mode]
     padding = ("zeros", "border", "reflection")[padding_mode]
     return call("grid_sample", input, grid, mode=mode, padding=padding, align_corners=align_corners)
 
 
-def smooth_resize(mode: str) -> Row:
-    def row(
-        input: Value, out: Value, output_size: Any = None, align_corners: bool = False, scale_factors: Any = None
-    ) -> Expression:
-        old, size = input.shape[2:], tuple(out.shape[2:])
-        if any(isinstance(extent, Dim) for extent in (*old, *size)):
-            raise Untranslated("a resize between open sizes")
-        factors = [] if scale_factors is None else scale_factors
-        if align_corners or any(
-            after != before * factor for before, after, factor in zip(old, size, factors, strict=False)
-        ):
-            raise Untranslated("with align_corners, or a factor that is not the ratio of the sizes")
-        return call("ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first")
-
-    return row
+def smooth_resize(mode, input, out, output_size=None, align_corners=False, scale_factors=None):
+    old, size = input.shape[2:], tuple(out.shape[2:])
+    if any(isinstance(extent, Dim) for extent in (*old, *size)):
+        raise Untranslated("a resize between open sizes")
+    factors = [] if scale_factors is None else scale_factors
+    if align_corners or any(
+        after != before * factor for before, after, factor in zip(old, size, factors, strict=False)
+    ):
+        raise Untranslated("with align_corners, or a factor that is not the ratio of the sizes")
+    return call("ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first")
 
 
-def unbind(self: Value, out: Any, dim: int = 0) -> Expression:
+def unbind(self, out, dim=0):
     if len(out) == 1:
         return (call("ops.squeeze", self, axis=dim),)
     return call("ops.unstack", self, len(out), axis=dim)
 
 
-def norm(
-    self: Value, p: Any = None, ord: Any = None, dim: Any = None, keepdim: bool = False, dtype: Any = None
-) -> Expression:
+def norm(self, p=None, ord=None, dim=None, keepdim=False, dtype=None):
     order = next((order for order in (p, ord) if order is not None), 2)
     axes = axes_of(dim)
     if order == 1:
@@ -1117,18 +944,18 @@ def norm(
     return call("ops.norm", self, axis=axes, keepdims=keepdim)
 
 
-def matrix_norm(self: Value, ord: Any = "fro", dim: Sequence[int] = (-2, -1), keepdim: bool = False) -> Expression:
+def matrix_norm(self, ord="fro", dim=(-2, -1), keepdim=False):
     return call("ops.norm", self, ord=ord, axis=tuple(dim), keepdims=keepdim)
 
 
-def pick(self: Value, rank: Any, axis: int, keepdim: bool, emit: Any) -> Expression:
+def pick(self, rank, axis, keepdim, emit):
     """Return the entry of a rank along an axis, and its index."""
     axis %= self.ndim
     (order,) = emit(call("ops.argsort", self, axis=axis), Value(self.shape, "int64"))
     return at_index(self, Item(order, along(self, axis, slice(rank, add_sizes(rank, 1)))), axis, keepdim, emit)
 
 
-def at_index(self: Value, index: Expression, dim: int, keepdim: bool, emit: Any) -> Expression:
+def at_index(self, index, dim, keepdim, emit):
     """Return the entries at an index along an axis, and the index."""
     axis = dim % self.ndim
     (index,) = emit(index, Value((*self.shape[:axis], 1, *self.shape[axis + 1 :]), "int64"))
@@ -1138,7 +965,7 @@ def at_index(self: Value, index: Expression, dim: int, keepdim: bool, emit: Any)
     return call("ops.squeeze", picked, axis=dim), call("ops.squeeze", index, axis=dim)
 
 
-def middle(*sizes: Any) -> Any:
+def middle(*sizes):
     """Return the rank of the entry in the middle, of two the lower one."""
     opened = [size for size in sizes if isinstance(size, Dim)]
     count = math.prod(size for size in sizes if not isinstance(size, Dim))
@@ -1148,12 +975,12 @@ def middle(*sizes: Any) -> Any:
     return Dim(f"({text} - 1) // 2", tuple(dict.fromkeys(symbol for size in opened for symbol in size.symbols)))
 
 
-def median(self: Value) -> Expression:
+def median(self):
     flat = self if self.ndim == 1 else call("ops.reshape", self, (-1,))
     return Item(call("ops.sort", flat), (middle(*self.shape),))
 
 
-def topk(self: Value, k: Any, out: Any, emit: Any, dim: int = -1, largest: bool = True) -> Expression:
+def topk(self, k, out, emit, dim=-1, largest=True):
     axis = dim % self.ndim
     if axis == self.ndim - 1 and largest:
         return call("ops.top_k", self, k)
@@ -1162,125 +989,116 @@ def topk(self: Value, k: Any, out: Any, emit: Any, dim: int = -1, largest: bool 
     return call("ops.take_along_axis", self, index, axis=axis), index
 
 
-def sort(self: Value, out: Any, emit: Any, dim: int = -1, descending: bool = False) -> Expression:
+def sort(self, out, emit, dim=-1, descending=False):
     (order,) = emit(call("ops.argsort", self, axis=dim, descending=descending), Value(out[1].shape, "int64"))
     return call("ops.take_along_axis", self, order, axis=dim), order
 
 
-def running_extreme(largest: bool) -> Row:
+def running_extreme(largest):
     return lambda self, dim: call("running_extreme", self, dim % max(self.ndim, 1), largest=largest)
 
 
-def masked_scatter(self: Value, mask: Value, source: Value, out: Value) -> Expression:
+def masked_scatter(self, mask, source, out):
     x = self if self.shape == out.shape else call("ops.broadcast_to", self, out.shape)
     return call("masked_scatter", x, mask, source)
 
 
-def masked_select(self: Value, mask: Value) -> Expression:
+def masked_select(self, mask):
     if self.shape != mask.shape:
         raise Untranslated("operands that broadcast")
     return call("ops.get_item", self, mask)
 
 
-def put(self: Value, index: Value, source: Value, out: Value, accumulate: bool = False) -> Expression:
+def put(self, index, source, out, accumulate=False):
     flat, places, values = (x if x.ndim == 1 else call("ops.reshape", x, (-1,)) for x in (self, index, source))
     y = call("ops.add_at" if accumulate else "ops.set_item", flat, places, values)
     return y if self.ndim == 1 else call("ops.reshape", y, out.shape)
 
 
-def window(first: float, *others: float) -> Row:
+def window(first, others, window_length, out, periodic=True, alpha=None, beta=None, dtype=None):
     """A sum of cosines, over a period or from end to end."""
-
-    def row(
-        window_length: Any, out: Value, periodic: bool = True, alpha: Any = None, beta: Any = None, dtype: Any = None
-    ) -> Expression:
-        weights = (first if alpha is None else alpha, *(others if beta is None else (-beta,)))
-        if not isinstance(window_length, int):
-            raise Untranslated("an open number of entries")
-        count = window_length if periodic else window_length - 1
-        line = call("ops.arange", window_length, dtype=DType(out.dtype))
-        if window_length < 2:
-            return call("ops.ones_like", line)
-        y: Expression = weights[0]
-        for i, weight in enumerate(weights[1:], 1):
-            term = Infix("*", call("ops.cos", Infix("*", line, 2 * math.pi * i / count)), abs(weight))
-            y = Infix("+" if weight > 0 else "-", y, term)
-        return y
-
-    return row
+    weights = (first if alpha is None else alpha, *(others if beta is None else (-beta,)))
+    if not isinstance(window_length, int):
+        raise Untranslated("an open number of entries")
+    count = window_length if periodic else window_length - 1
+    line = call("ops.arange", window_length, dtype=DType(out.dtype))
+    if window_length < 2:
+        return call("ops.ones_like", line)
+    y: Expression = weights[0]
+    for i, weight in enumerate(weights[1:], 1):
+        term = Infix("*", call("ops.cos", Infix("*", line, 2 * math.pi * i / count)), abs(weight))
+        y = Infix("+" if weight > 0 else "-", y, term)
+    return y
 
 
-def triangle(op: str) -> Row:
+def triangle(op):
     return lambda row, col, offset=0: call("triangle_indices", row, col, offset, upper=op == "triu")
 
 
-def frequencies(half: bool) -> Row:
-    def row(n: int, out: Value, d: float = 1.0, dtype: Any = None) -> Expression:
-        if not isinstance(n, int):
-            raise Untranslated("an open number of entries")
-        parts = [(0, n // 2 + 1)] if half else [(0, (n + 1) // 2), (-(n // 2), 0)]
-        lines = [call("ops.arange", *part, dtype=DType(out.dtype)) for part in parts]
-        return Infix("/", lines[0] if half else call("ops.concatenate", lines), n * d)
-
-    return row
+def frequencies(half, n, out, d=1.0, dtype=None):
+    if not isinstance(n, int):
+        raise Untranslated("an open number of entries")
+    parts = [(0, n // 2 + 1)] if half else [(0, (n + 1) // 2), (-(n // 2), 0)]
+    lines = [call("ops.arange", *part, dtype=DType(out.dtype)) for part in parts]
+    return Infix("/", lines[0] if half else call("ops.concatenate", lines), n * d)
 
 
-def solve(A: Value, B: Value) -> Expression:
+def solve(A, B):
     if A.ndim != B.ndim:
         raise Untranslated("of vectors")
     return call("ops.solve", A, B)
 
 
-def cholesky_solve(self: Value, input2: Value, upper: bool = False) -> Expression:
+def cholesky_solve(self, input2, upper=False):
     swapped = call("ops.swapaxes", input2, -1, -2)
     lower, higher = (swapped, input2) if upper else (input2, swapped)
     inner = call("ops.solve_triangular", lower, self, lower=True)
     return call("ops.solve_triangular", higher, inner, lower=False)
 
 
-def eigenvalues(self: Value, out: Value, emit: Any, UPLO: str = "L") -> Expression:
+def eigenvalues(self, out, emit, UPLO="L"):
     option = {} if UPLO == "L" else {"UPLO": UPLO}
     return emit(call("ops.eigh", self, **option), out, Value(self.shape, self.dtype))[0]
 
 
-def cholesky(self: Value, upper: bool = False) -> Expression:
+def cholesky(self, upper=False):
     return call("ops.cholesky", self, upper=upper) if upper else call("ops.cholesky", self)
 
 
-def difference(self: Value, n: int = 1, dim: int = -1, prepend: Any = None, append: Any = None) -> Expression:
+def difference(self, n=1, dim=-1, prepend=None, append=None):
     parts = [piece for piece in (prepend, self, append) if piece is not None]
     return call("ops.diff", self if len(parts) == 1 else call("ops.concatenate", parts, axis=dim), n=n, axis=dim)
 
 
-def copy(self: Value, src: Expression) -> Expression:
+def copy(self, src):
     if not isinstance(src, Value):
         return call("ops.full_like", self, src)
     copied = cast(src, self.dtype)
     return copied if src.shape == self.shape else call("ops.broadcast_to", copied, self.shape)
 
 
-def roll(self: Value, shifts: Any, dims: Any = ()) -> Expression:
+def roll(self, shifts, dims=()):
     if not dims:
         return call("ops.roll", self, short(spread(shifts, 1)))
     return call("ops.roll", self, tuple(shifts), axis=tuple(dims))
 
 
-def first_operand(self: Value, **_: Any) -> Expression:
+def first_operand(self, **_):
     return self
 
 
 # Fourier transforms; a normalization of 1 is by the root of the sizes, one of 2 by the sizes
 
 
-def fourier(self: Value, dim: Sequence[int], normalization: int, forward: bool) -> Expression:
+def fourier(self, dim, normalization, forward):
     return call("fourier", self, tuple(dim), inverse=not forward, power=normalization / 2)
 
 
-def real_fourier(self: Value, dim: Sequence[int], normalization: int, onesided: bool) -> Expression:
+def real_fourier(self, dim, normalization, onesided):
     return call("real_fourier" if onesided else "fourier", self, tuple(dim), power=normalization / 2)
 
 
-def inverse_real_fourier(self: Value, dim: Sequence[int], normalization: int, last_dim_size: Any) -> Expression:
+def inverse_real_fourier(self, dim, normalization, last_dim_size):
     return call("inverse_real_fourier", self, tuple(dim), last_dim_size, power=normalization / 2)
 
 
@@ -1323,8 +1141,6 @@ ROWS: dict[str, Row] = {
     **{name: same(op) for name, op in spellings(_PLAIN).items()},
     "round.decimals": same("round"),
     "polygamma": lambda n, self, out: call("ops.polygamma", n, floating(self, out)),
-    "resolve_conj": first_operand,
-    "resolve_neg": first_operand,
     "complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
     "_fft_c2c": fourier,
     "_fft_r2c": real_fourier,
@@ -1350,14 +1166,13 @@ ROWS: dict[str, Row] = {
     **{name: along_axis(name) for name in ("softmax", "log_softmax", "cumsum", "cumprod")},
     "_softmax": lambda self, dim, half_to_float: call("ops.softmax", self, axis=dim),
     # arithmetic
-    "add": infix("+", "add"),
-    "sub": infix("-", "subtract"),
-    "rsub": infix("-", "subtract", is_reversed=True),
-    "mul": infix("*", "multiply"),
-    "div": divide,
-    "true_divide": divide,
+    "add": partial(infix, "+", "add", False),
+    "sub": partial(infix, "-", "subtract", False),
+    "rsub": partial(infix, "-", "subtract", True),
+    "mul": partial(infix, "*", "multiply", False),
+    **dict.fromkeys(("div", "true_divide"), divide),
     "floor_divide": lambda self, other, out: divide(self, other, out, "floor"),
-    **{name: binary(op) for name, op in spellings(_BINARY).items()},
+    **{name: partial(binary, op) for name, op in spellings(_BINARY).items()},
     "pow": power,
     "clip": clamp,
     "clamp_min": lambda self, min, out: clamp(self, out, min=min),
@@ -1366,7 +1181,7 @@ ROWS: dict[str, Row] = {
     "addcdiv": add_product("/"),
     "lerp": lambda self, end, weight: Infix("+", self, Infix("*", weight, Infix("-", end, self))),
     **{
-        name: comparison(op)
+        name: partial(comparison, op)
         for name, op in spellings(
             "eq=equal ne=not_equal lt=less le=less_equal gt=greater ge=greater_equal logical_and=logical_and "
             "logical_or=logical_or logical_xor=logical_xor bitwise_and=bitwise_and bitwise_or=bitwise_or "
@@ -1384,22 +1199,17 @@ ROWS: dict[str, Row] = {
     "cdist": lambda x1, x2: call("ops.cdist", x1, x2),
     "pdist": lambda self: call("pair_distances", self, triangle("triu")(*self.shape[:1] * 2, 1)),
     # reductions
-    **{name: reduction(name) for name in ("sum", "mean", "prod")},
-    "var": variance("var"),
-    "std": variance("std"),
-    "var_mean": variance("var", with_mean=True),
-    "std_mean": variance("std", with_mean=True),
+    **{name: partial(reduction, name) for name in ("sum", "mean", "prod")},
+    **{op: partial(variance, op, False) for op in ("var", "std")},
+    **{f"{op}_mean": partial(variance, op, True) for op in ("var", "std")},
     "median.dim": lambda self, dim, emit, keepdim=False: pick(self, middle(self.shape[dim]), dim, keepdim, emit),
     "kthvalue": lambda self, k, emit, dim=-1, keepdim=False: pick(self, k - 1, dim, keepdim, emit),
     **{name: over_axes(name) for name in ("max", "min", "any", "all", "logsumexp")},
-    "amax": over_axes("max"),
-    "amin": over_axes("min"),
-    "max.dim": extreme_with_index("max"),
-    "min.dim": extreme_with_index("min"),
+    **{f"a{op}": over_axes(op) for op in ("max", "min")},
+    **{f"{op}.dim": partial(extreme_with_index, op) for op in ("max", "min")},
     "argmax": lambda self, dim=None, keepdim=False: call("ops.argmax", self, axis=dim, keepdims=keepdim),
     "argmin": lambda self, dim=None, keepdim=False: call("ops.argmin", self, axis=dim, keepdims=keepdim),
-    "cummax": running_extreme(True),
-    "cummin": running_extreme(False),
+    **{f"cum{op}": running_extreme(op == "max") for op in ("max", "min")},
     "logcumsumexp": lambda self, dim: call(
         "ops.associative_scan", Name("ops.logaddexp"), self, axis=dim % max(self.ndim, 1)
     ),
@@ -1435,7 +1245,7 @@ ROWS: dict[str, Row] = {
     "pad": write_padding,
     "constant_pad_nd": lambda self, pad, value=0: write_padding(self, pad, "constant", value),
     **{
-        f"{ours}_pad{n}d": padding_of(mode)
+        f"{ours}_pad{n}d": lambda self, padding, mode=mode: write_padding(self, padding, mode)
         for n in (1, 2, 3)
         for ours, mode in (("reflection", "reflect"), ("replication", "replicate"))
     },
@@ -1449,37 +1259,34 @@ ROWS: dict[str, Row] = {
     # layers
     **{f"conv{n}d": conv for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": conv_transpose for n in (1, 2, 3)},
-    **{f"max_pool{n}d": max_pool(n) for n in (1, 2, 3)},
-    **{f"avg_pool{n}d": average_pool(n) for n in (1, 2, 3)},
-    **{f"adaptive_avg_pool{n}d": adaptive_average_pool(n) for n in (1, 2, 3)},
-    **{f"adaptive_max_pool{n}d": adaptive_max_pool(n) for n in (1, 2, 3)},
+    **{f"max_pool{n}d": partial(max_pool, n) for n in (1, 2, 3)},
+    **{f"avg_pool{n}d": partial(average_pool, n) for n in (1, 2, 3)},
+    **{f"adaptive_avg_pool{n}d": partial(adaptive_average_pool, n) for n in (1, 2, 3)},
+    **{f"adaptive_max_pool{n}d": partial(adaptive_max_pool, n) for n in (1, 2, 3)},
     "_native_batch_norm_legit_no_training": lambda **given: (batch_norm(**given, training=False), None, None),
     "_native_batch_norm_legit.no_stats": lambda **given: (batch_norm(**given), None, None),
     "scaled_dot_product_attention": attention,
     "embedding_bag.padding_idx": embedding_bag,
-    "lstm.input": recurrent("lstm"),
-    "gru.input": recurrent("gru"),
-    "rnn_tanh.input": recurrent("rnn", "tanh"),
-    "rnn_relu.input": recurrent("rnn", "relu"),
-    "alpha_dropout": alpha_dropout(each=True),
-    "feature_alpha_dropout": alpha_dropout(each=False),
+    "lstm.input": partial(recurrent, "lstm", None),
+    "gru.input": partial(recurrent, "gru", None),
+    "rnn_tanh.input": partial(recurrent, "rnn", "tanh"),
+    "rnn_relu.input": partial(recurrent, "rnn", "relu"),
+    "alpha_dropout": partial(alpha_dropout, True),
+    "feature_alpha_dropout": partial(alpha_dropout, False),
     "feature_dropout": lambda input, p, train: dropout(input, p, train, "channel_dropout"),
     "native_dropout": lambda input, p, train: (dropout(input, p, bool(train)), None),
     **dict.fromkeys(("grid_sampler", "grid_sampler_2d", "grid_sampler_3d"), grid_sample),
-    **{f"upsample_nearest{n}d.vec": interpolate("nearest") for n in (1, 2, 3)},
-    **{f"_upsample_nearest_exact{n}d.vec": interpolate("nearest exact") for n in (1, 2, 3)},
-    **{f"upsample_{kind}.vec": interpolate("linear") for kind in ("linear1d", "bilinear2d", "trilinear3d")},
-    "upsample_bicubic2d.vec": interpolate("cubic"),
-    "_upsample_bilinear2d_aa.vec": smooth_resize("bilinear"),
-    "_upsample_bicubic2d_aa.vec": smooth_resize("bicubic"),
+    **{f"upsample_nearest{n}d.vec": partial(interpolate, "nearest") for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d.vec": partial(interpolate, "nearest exact") for n in (1, 2, 3)},
+    **{f"upsample_{kind}.vec": partial(interpolate, "linear") for kind in ("linear1d", "bilinear2d", "trilinear3d")},
+    "upsample_bicubic2d.vec": partial(interpolate, "cubic"),
+    **{f"_upsample_{mode}2d_aa.vec": partial(smooth_resize, mode) for mode in ("bilinear", "bicubic")},
     # indices and masks
     "index_select": lambda self, dim, index: call("ops.take", self, index, axis=dim),
-    "scatter.src": scatter_row("set_item"),
-    "scatter.value": scatter_row("set_item"),
-    "scatter_add": scatter_row("add_at"),
+    **dict.fromkeys(("scatter.src", "scatter.value"), partial(scatter_row, "set_item")),
+    "scatter_add": partial(scatter_row, "add_at"),
     "bucketize": lambda self, boundaries, out, right=False: searchsorted(boundaries, self, out, right),
-    "scatter.reduce": scatter_reduce,
-    "scatter.value_reduce": scatter_reduce,
+    **dict.fromkeys(("scatter.reduce", "scatter.value_reduce"), scatter_reduce),
     "slice_scatter": set_slice,
     "select_scatter": lambda self, src, dim, index: call("ops.set_item", self, along(self, dim, index), src),
     "argsort": lambda self, dim=-1, descending=False: call("ops.argsort", self, axis=dim, descending=descending),
@@ -1508,27 +1315,29 @@ ROWS: dict[str, Row] = {
     "eye": lambda n, out, dtype=None: call("ops.eye", n, dtype=DType(out.dtype)),
     **dict.fromkeys(("zeros", "empty", "new_zeros", "new_empty"), fill_row(0)),
     **dict.fromkeys(("ones", "new_ones"), fill_row(1)),
-    **dict.fromkeys(("full", "full_like", "new_full"), fill_with),
-    **dict.fromkeys(("zeros_like", "empty_like"), like(0)),
-    "ones_like": like(1),
+    **dict.fromkeys(
+        ("full", "full_like", "new_full"),
+        lambda fill_value, out, self=None, size=None, dtype=None: full(out.shape, fill_value, out.dtype),
+    ),
+    **dict.fromkeys(("zeros_like", "empty_like"), partial(like, 0)),
+    "ones_like": partial(like, 1),
     "scalar_tensor": lambda s, out, dtype=None: call("ops.cast", s, DType(out.dtype)),
     **dict.fromkeys(("to", "_to_copy"), lambda self, out, dtype=None, other=None: cast(self, out.dtype)),
     "type_as": lambda self, other: cast(self, other.dtype),
     **dict.fromkeys(("contiguous", "clone", "alias", "lift_fresh_copy", "lift_fresh"), first_operand),
+    **dict.fromkeys(("resolve_conj", "resolve_neg"), first_operand),
     "fresh": lambda x: x,
-    "hann_window": window(0.5, -0.5),
-    "hamming_window": window(0.54, -0.46),
-    "blackman_window": window(0.42, -0.5, 0.08),
-    "tril_indices": triangle("tril"),
-    "triu_indices": triangle("triu"),
-    "fft_fftfreq": frequencies(half=False),
-    "fft_rfftfreq": frequencies(half=True),
+    "hann_window": partial(window, 0.5, (-0.5,)),
+    "hamming_window": partial(window, 0.54, (-0.46,)),
+    "blackman_window": partial(window, 0.42, (-0.5, 0.08)),
+    **{f"{op}_indices": triangle(op) for op in ("tril", "triu")},
+    **{f"fft_{kind}fftfreq": partial(frequencies, kind == "r") for kind in ("", "r")},
     # losses
     "ctc_loss": lambda log_probs, targets, input_lengths, target_lengths, blank: call(
         "ctc_loss", log_probs, targets, input_lengths, target_lengths, blank=blank
     ),
-    "mse_loss": loss_of_difference("square"),
-    "l1_loss": loss_of_difference("abs"),
+    "mse_loss": partial(loss_of_difference, "square"),
+    "l1_loss": partial(loss_of_difference, "abs"),
 }
 
 # PyTorch's second names; without a row, a call makes PyTorch rewrite the whole program

@@ -528,15 +528,15 @@ def _below(kind: type, written: type) -> type:
 class _Attention(torch.nn.MultiheadAttention):
     def forward(
         self,
-        query: Any,
-        key: Any,
-        value: Any,
-        key_padding_mask: Any = None,
-        need_weights: bool = True,
-        attn_mask: Any = None,
-        average_attn_weights: bool = True,
-        is_causal: bool = False,
-    ) -> Any:
+        query,
+        key,
+        value,
+        key_padding_mask=None,
+        need_weights=True,
+        attn_mask=None,
+        average_attn_weights=True,
+        is_causal=False,
+    ):
         """Compute what `MultiheadAttention` does, in the steps that a person would write."""
         drops = self.training and self.dropout > 0
         has_one_size = _internals.projects_one_size(self)
@@ -572,7 +572,7 @@ class _Attention(torch.nn.MultiheadAttention):
 
 
 class _Encoder(torch.nn.TransformerEncoder):
-    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: Any = None) -> Any:
+    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
         """Compute what `TransformerEncoder` does, without a look at the mask: that it is causal is a hint."""
         return super().forward(src, mask, src_key_padding_mask, bool(is_causal))
 
@@ -580,22 +580,22 @@ class _Encoder(torch.nn.TransformerEncoder):
 class _Decoder(torch.nn.TransformerDecoder):
     def forward(
         self,
-        tgt: Any,
-        memory: Any,
-        tgt_mask: Any = None,
-        memory_mask: Any = None,
-        tgt_key_padding_mask: Any = None,
-        memory_key_padding_mask: Any = None,
-        tgt_is_causal: Any = None,
-        memory_is_causal: bool = False,
-    ) -> Any:
+        tgt,
+        memory,
+        tgt_mask=None,
+        memory_mask=None,
+        tgt_key_padding_mask=None,
+        memory_key_padding_mask=None,
+        tgt_is_causal=None,
+        memory_is_causal=False,
+    ):
         """Compute what `TransformerDecoder` does, without a look at the mask: that it is causal is a hint."""
         masks = (tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask)
         return super().forward(tgt, memory, *masks, bool(tgt_is_causal), memory_is_causal)
 
 
 class _Normalization(_internals.BatchNorm):
-    def forward(self, input: Any) -> Any:  # noqa: A002 - as in PyTorch
+    def forward(self, input):  # noqa: A002 - as in PyTorch
         """Compute what `BatchNorm` does, without a Python number of its count: `momentum=None` averages all batches."""
         if self.momentum is not None or self.running_mean is None or not self.training:
             return super().forward(input)
@@ -1431,7 +1431,7 @@ class _Reader:
         """Read the forward and the backward of an `autograd.Function`."""
         if node.meta.get("val") is None:  # it was refused when it was called
             return
-        recorded = custom_functions.call_of_handle(node.args[0])
+        recorded = custom_functions.recorded[node.args[0]]
         xs = [self._argument(arg) for arg in node.args[1]]
         name = f"autograd.Function {recorded.name}"
         ys = list(node.meta["val"])
@@ -1609,38 +1609,32 @@ def _on_device_of(x: Any, model: torch.nn.Module) -> Any:
     return weights.tensor_beside(x, model) if isinstance(x, np.ndarray) else x
 
 
-def evaluation_nodes(graph: Graph) -> list[Node]:
-    """Return the statements of a graph that was traced in training mode, as evaluation would compute them."""
+def _attention_without_dropout(part: Call) -> Expression:
+    query, key, value, *_ = part.args
+    options = dict(part.kwargs)
+    mask = options["mask"] if options["mask"] is not None else options["bias"]
+    return operations.attention(query, key, value, query, attn_mask=mask, scale=options["scale"])
 
-    def change(part: Expression) -> Expression:
-        if not isinstance(part, Call):
-            return part
-        if part.function in ("dropout", "channel_dropout", "alpha_dropout"):
-            return part.args[0]
-        if part.function == "attention":
-            query, key, value, *_ = part.args
-            options = dict(part.kwargs)
-            mask = options["mask"] if options["mask"] is not None else options["bias"]
-            return operations.attention(query, key, value, query, attn_mask=mask, scale=options["scale"])
-        if part.function == "tracked_batch_norm":
-            kwargs = dict(part.kwargs)
-            weight, bias, mean, variance = (kwargs.get(n) for n in ("weight", "bias", "running_mean", "running_var"))
-            return operations.batch_norm(part.args[0], weight, bias, False, 0.0, kwargs["epsilon"], mean, variance)
-        return part
 
-    return _graph.evaluation_nodes(graph, change)
+def _without_update(part: Call) -> Expression:
+    kwargs = dict(part.kwargs)
+    weight, bias, mean, variance = (kwargs.get(n) for n in ("weight", "bias", "running_mean", "running_var"))
+    return operations.batch_norm(part.args[0], weight, bias, False, 0.0, kwargs["epsilon"], mean, variance)
+
+
+EVALUATED = {"attention": _attention_without_dropout, "tracked_batch_norm": _without_update}  # else in evaluation
 
 
 def _structure(tree: Any) -> Expression:
     """Return what the model returns as tuples and dicts."""
-    if isinstance(tree, dict):
-        return {str(name): _structure(part) for name, part in tree.items()}
-    if isinstance(tree, (tuple, list)):
-        return tuple(_structure(part) for part in tree)
-    if hasattr(tree, "__dataclass_fields__") and not isinstance(tree, (Value, Dim, Number)):
-        fields = {name: getattr(tree, name) for name in tree.__dataclass_fields__}
+
+    def leaf(x: Any) -> Any:
+        if not hasattr(x, "__dataclass_fields__") or isinstance(x, (Value, Dim, Number)):
+            return x
+        fields = {name: getattr(x, name) for name in x.__dataclass_fields__}
         return {name: _structure(part) for name, part in fields.items() if part is not None}
-    return tree
+
+    return _objects.as_tuples(tree, leaf)
 
 
 def _where(node: Any) -> str:

@@ -56,13 +56,10 @@ def record(module, inputs, cotangents, training, arranged):
             both = zip(outputs, weights, strict=True)
             pairs = [(y, to_tensor(w).to(y.device)) for y, w in both if w is not None and y.requires_grad]
             wanted = [*(x for x in tensors if x.requires_grad), *params.values()]
-            slopes = (
-                torch.autograd.grad(
-                    [y for y, _ in pairs], wanted, [w for _, w in pairs], allow_unused=True, materialize_grads=True
-                )
-                if pairs and wanted
-                else []
-            )
+            slopes = []
+            if pairs and wanted:
+                ys, ws = zip(*pairs, strict=True)
+                slopes = torch.autograd.grad(ys, wanted, ws, allow_unused=True, materialize_grads=True)
         after_run = state(module)
     finally:
         with torch.no_grad():  # a step in training mode changes the statistics

@@ -11,7 +11,7 @@ import builtins
 import contextlib
 import functools
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,15 +29,15 @@ class Refused(Exception):
 
 
 @contextlib.contextmanager
-def keep_sizes_open() -> Iterator[None]:
+def keep_sizes_open():
     """Let functions of Python give open numbers, and let distributions take values as they are."""
     with _hosts.replacing() as replace:
         root, length, checks = math.sqrt, builtins.len, _internals.checks_distributions()
 
-        def open_root(x: Any, /) -> Any:
+        def open_root(x, /):
             return torch.sym_sqrt(x) if isinstance(x, (torch.SymInt, torch.SymFloat)) else root(x)
 
-        def open_length(x: Any, /) -> Any:
+        def open_length(x, /):
             return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else length(x)
 
         replace(math, "sqrt", open_root)
@@ -56,31 +56,23 @@ def keep_sizes_open() -> Iterator[None]:
 
 
 def gaussian_nll(
-    input: Any,  # noqa: A002 - as in PyTorch
-    target: Any,
-    var: Any,
-    full: bool = False,
-    eps: float = 1e-6,
-    reduction: str = "mean",
-) -> Any:
+    input,  # noqa: A002 - as in PyTorch
+    target,
+    var,
+    full=False,
+    eps=1e-6,
+    reduction="mean",
+):
     """Compute what `F.gaussian_nll_loss` does; its clip has the gradient of the identity."""
     var = var * torch.ones_like(input) if isinstance(var, float) else var
     var = var.unsqueeze(-1) if var.shape != input.shape and input.shape[:-1] == var.shape else var
     var = var + (var.clamp(min=eps) - var).detach()
     loss = 0.5 * (torch.log(var) + (input - target) ** 2 / var)
     loss = loss + 0.5 * math.log(2 * math.pi) if full else loss
-    return _reduce_loss(loss, reduction)
+    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
 
 
-def ctc(
-    log_probs: Any,
-    targets: Any,
-    input_lengths: Any,
-    target_lengths: Any,
-    blank: int = 0,
-    reduction: Any = "mean",
-    zero_infinity: bool = False,
-) -> Any:
+def ctc(log_probs, targets, input_lengths, target_lengths, blank=0, reduction="mean", zero_infinity=False):
     """Compute what `F.ctc_loss` does, whose kernel decides by the lengths how much memory it takes."""
     is_one = log_probs.ndim == 2
     log_probs = log_probs.unsqueeze(1) if is_one else log_probs
@@ -99,24 +91,20 @@ def ctc(
     return loss.sum() if reduction in ("sum", 2) else loss
 
 
-def _reduce_loss(loss: Any, reduction: str) -> Any:
-    return loss.mean() if reduction == "mean" else loss.sum() if reduction == "sum" else loss
-
-
 # derivatives
 
 
 def gradient(
-    outputs: Any,
-    inputs: Any,
-    grad_outputs: Any = None,
-    retain_graph: Any = None,
-    create_graph: bool = False,
-    only_inputs: bool = True,
-    allow_unused: Any = None,
-    is_grads_batched: bool = False,
-    materialize_grads: bool = False,
-) -> tuple[Any, ...]:
+    outputs,
+    inputs,
+    grad_outputs=None,
+    retain_graph=None,
+    create_graph=False,
+    only_inputs=True,
+    allow_unused=None,
+    is_grads_batched=False,
+    materialize_grads=False,
+):
     """Stand for `torch.autograd.grad`, which an export does not record."""
     ys, xs, cotangents = (
         [each] if isinstance(each, torch.Tensor) else list(each or ()) for each in (outputs, inputs, grad_outputs)
@@ -131,7 +119,7 @@ def gradient(
     return tuple(slopes if create_graph else [slope.detach() for slope in slopes])
 
 
-def _join_outputs(ys: list[Any], cotangents: list[Any]) -> tuple[Any, Any]:
+def _join_outputs(ys, cotangents):
     """Return outputs and what they are weighted with as one tensor each."""
     if len(ys) == 1:
         return ys[0], cotangents[0] if cotangents else None
@@ -143,13 +131,13 @@ def _join_outputs(ys: list[Any], cotangents: list[Any]) -> tuple[Any, Any]:
     return y, weights
 
 
-def _of_each(y: Any, cotangents: Any, xs: list[Any]) -> list[Any]:
+def _of_each(y, cotangents, xs):
     """Return the derivatives for each row of weights, one below the other."""
     rows = [torch.ops.multiop.gradient(y, cotangent, xs) for cotangent in cotangents]
     return [torch.stack(slopes) for slopes in zip(*rows, strict=True)]
 
 
-def _with_fresh(args: Any, argnums: Any) -> tuple[list[Any], list[Any], Any]:
+def _with_fresh(args, argnums):
     """Return arguments with new names for the tensors in some of them, these tensors, and how they are nested."""
     numbers = (argnums,) if isinstance(argnums, int) else argnums
     xs, structure = pytree.tree_flatten([args[number] for number in numbers])
@@ -160,14 +148,14 @@ def _with_fresh(args: Any, argnums: Any) -> tuple[list[Any], list[Any], Any]:
     return given, xs, structure
 
 
-def vjp(function: Any, *primals: Any, argnums: Any = None, has_aux: bool = False) -> tuple[Any, ...]:
+def vjp(function, *primals, argnums=None, has_aux=False):
     """Stand for `torch.func.vjp`, on which its Jacobians are built: the pullback of arguments without other names."""
     given, xs, structure = _with_fresh(primals, range(len(primals)) if argnums is None else argnums)
     outputs = function(*given)
     outputs, aux = outputs if has_aux else (outputs, None)
     ys, _ = pytree.tree_flatten(outputs)
 
-    def pull(cotangents: Any, **_: Any) -> Any:
+    def pull(cotangents, **_):
         slopes = list(torch.ops.multiop.gradient(*_join_outputs(ys, pytree.tree_leaves(cotangents)), xs))
         pulled = pytree.tree_unflatten(slopes, structure)
         return pulled[0] if isinstance(argnums, int) else tuple(pulled)
@@ -175,7 +163,7 @@ def vjp(function: Any, *primals: Any, argnums: Any = None, has_aux: bool = False
     return (outputs, pull, aux) if has_aux else (outputs, pull)
 
 
-def grad_and_value(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs: Any) -> Any:
+def grad_and_value(function, argnums, has_aux, args, kwargs):
     """Stand for `torch.func.grad_and_value`: the gradient in arguments that nothing else is a name of."""
     given, xs, structure = _with_fresh(args, argnums)
     y = function(*given, **kwargs)
@@ -184,7 +172,7 @@ def grad_and_value(function: Any, argnums: Any, has_aux: bool, args: Any, kwargs
     return slopes[0] if isinstance(argnums, int) else tuple(slopes), y
 
 
-def _mapped_gradient(info: Any, in_dims: Any, y: Any, cotangent: Any, xs: Any) -> Any:
+def _mapped_gradient(info, in_dims, y, cotangent, xs):
     """Map over a derivative: that of the sum over all examples, which do not depend on each other."""
     axis, others, axes = in_dims
     if axis is None and others is not None and all(each is None for each in axes):  # a Jacobian: a row for each weight
@@ -201,7 +189,7 @@ def _mapped_gradient(info: Any, in_dims: Any, y: Any, cotangent: Any, xs: Any) -
 # operations that fix a size
 
 
-def recurrent(name: str, *args: Any) -> Any:
+def recurrent(name, *args):
     """Call a recurrent network; the schema is that of PyTorch's, with a list of states."""
     if isinstance(args[3], bool):
         x, states, params, *options = args
@@ -213,7 +201,7 @@ def recurrent(name: str, *args: Any) -> Any:
 PackedSequence = torch.nn.utils.rnn.PackedSequence
 
 
-def pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Any, Any]:
+def pack(x, lengths, batch_first):
     """Stand for a kernel whose results have sizes that depend on values: `x` itself stays, time first."""
     x = x.transpose(0, 1) if batch_first else x
     data, batch_sizes = torch.ops.multiop.pack(x, lengths)
@@ -221,17 +209,17 @@ def pack(x: Any, lengths: Any, batch_first: bool) -> tuple[Any, Any]:
     return data, batch_sizes
 
 
-def unpack(data: Any, batch_sizes: Any, batch_first: bool, padding_value: float, total_length: Any) -> tuple[Any, Any]:
+def unpack(data, batch_sizes, batch_first, padding_value, total_length):
     """Stand for the kernel that gives back what was packed, with the padding behind each example."""
     y, lengths = torch.ops.multiop.unpack(data, float(padding_value), total_length)
     return (y.transpose(0, 1) if batch_first else y), lengths
 
 
-def _of_packed(network: Any) -> Any:
+def _of_packed(network):
     """Return a recurrent network that takes a packed sequence without the sizes that depend on values."""
 
     class Network(network):  # type: ignore[misc]
-        def forward(self, input: Any, hx: Any = None) -> Any:  # noqa: A002 - as in PyTorch
+        def forward(self, input, hx=None):  # noqa: A002 - as in PyTorch
             """Compute what the network does."""
             if not isinstance(input, PackedSequence) or not torch.compiler.is_exporting():
                 return super().forward(input, hx)
@@ -254,28 +242,28 @@ def _of_packed(network: Any) -> Any:
     return Network
 
 
-def linspace(start: Any, end: Any, steps: Any, dtype: Any = None, **options: Any) -> Any:
+def linspace(start, end, steps, dtype=None, **options):
     """Call `torch.linspace`, with a number of steps that may be open."""
     if not isinstance(steps, torch.SymInt) or any(isinstance(bound, torch.Tensor) for bound in (start, end)):
         return torch.linspace(start, end, steps, dtype=dtype, **options)
     return torch.ops.multiop.linspace(start, end, steps, dtype or torch.get_default_dtype())
 
 
-def diagonal(x: Any, offset: Any = 0, dim1: int = 0, dim2: int = 1) -> Any:
+def diagonal(x, offset=0, dim1=0, dim2=1):
     """Call `torch.diagonal`, with an offset that may be open."""
     if isinstance(offset, torch.SymInt):
         return torch.ops.multiop.diagonal(x, offset, dim1, dim2)
     return torch.diagonal(x, offset, dim1, dim2)
 
 
-def diag(x: Any, diagonal: Any = 0) -> Any:
+def diag(x, diagonal=0):
     """Call `torch.diag`, with an offset that may be open."""
     if x.ndim == 2 and isinstance(diagonal, torch.SymInt):
         return torch.ops.multiop.diagonal(x, diagonal, 0, 1)
     return torch.diag(x, diagonal)
 
 
-def take_along(x: Any, indices: Any, dim: Any = None) -> Any:
+def take_along(x, indices, dim=None):
     """Call `torch.take_along_dim`; where the other dimensions are the same, that is a gather."""
     if dim is None:
         return x.reshape(-1).gather(0, indices.reshape(-1))
@@ -285,7 +273,7 @@ def take_along(x: Any, indices: Any, dim: Any = None) -> Any:
     return torch.take_along_dim(x, indices, dim)
 
 
-def grouped_matmul(x: Any, weight: Any, offs: Any = None, **options: Any) -> Any:
+def grouped_matmul(x, weight, offs=None, **options):
     """Stand for a kernel that takes few dtypes: rows up to each offset, times a matrix of their own."""
     if x.ndim != 2 or weight.ndim != 3 or offs is None or any(option is not None for option in options.values()):
         return _internals.grouped_matmul()(x, weight, offs=offs, **options)
@@ -295,7 +283,7 @@ def grouped_matmul(x: Any, weight: Any, offs: Any = None, **options: Any) -> Any
 class _Groups(TorchFunctionMode):
     """Multiplies rows by a matrix for each group in float64, too, which the kernel does not take."""
 
-    def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+    def __torch_function__(self, function, types, args=(), kwargs=None):
         given = kwargs or {}
         is_product = function is _internals.grouped_matmul() and not torch.compiler.is_compiling()
         if not is_product or args[0].dtype != torch.float64 or len(args) != 2 or given.get("offs") is None:
@@ -307,7 +295,7 @@ class _Groups(TorchFunctionMode):
 
 
 @contextlib.contextmanager
-def plain_kernels() -> Iterator[None]:
+def plain_kernels():
     """Let a model compute with the kernels that have hooks and gradients, and in float64."""
     fast = torch.backends.mha.get_fastpath_enabled()
     torch.backends.mha.set_fastpath_enabled(False)  # it computes the same by operations without a gradient
@@ -338,25 +326,25 @@ HANDLERS: dict[Any, Callable[..., Any]] = {
 }
 
 
-def _recurrent_shapes(x: Any, hx: Sequence[Any], bidirectional: bool) -> list[Any]:
+def _recurrent_shapes(x, hx, bidirectional):
     width = hx[0].shape[-1] * (1 + bidirectional)
     return [x.new_empty((*x.shape[:2], width)), *[torch.empty_like(state) for state in hx]]
 
 
-def _diagonal_shape(x: Any, offset: Any, dim1: int, dim2: int) -> Any:
+def _diagonal_shape(x, offset, dim1, dim2):
     rows, columns = x.shape[dim1], x.shape[dim2]
     count = min(rows, columns - offset) if offset >= 0 else min(rows + offset, columns)
     others = [size for axis, size in enumerate(x.shape) if axis not in (dim1 % x.ndim, dim2 % x.ndim)]
     return x.new_empty((*others, count))
 
 
-def _pack_shapes(x: Any, lengths: Any) -> tuple[Any, Any]:
+def _pack_shapes(x, lengths):
     most = x.shape[0] if isinstance(x.shape[0], int) else None
     longest = torch.library.get_ctx().new_dynamic_size(min=1, max=most)
     return torch.empty_like(x), lengths.new_empty((longest,))
 
 
-def _unpack_shapes(data: Any, padding_value: float, total: Any) -> tuple[Any, Any]:
+def _unpack_shapes(data, padding_value, total):
     return data.new_empty((total, *data.shape[1:])), torch.empty((data.shape[1],), dtype=torch.int64)
 
 
