@@ -19,10 +19,6 @@ import types
 import zlib
 from pathlib import Path
 
-for name in ("torch", "triton"):  # they must come before TensorFlow in one process
-    if importlib.util.find_spec(name):
-        importlib.import_module(name)
-
 import pytest
 
 sys.path.append(str(Path(__file__).parent / "tests" / "tables"))  # another suite's run has not this project's settings
@@ -49,7 +45,9 @@ def pytest_addoption(parser):
         action="store_true",
         help="run what PyTorch traces without its compiler, and leave out the tests marked `compiler`",
     )
-    parser.addoption("--part", choices=["core", *APART], help="collect a part of the suite alone")
+    parser.addoption(
+        "--part", action="append", choices=["core", *APART], help="collect a part of the suite alone, or several"
+    )
     parser.addoption("--week", default=None, help="run the quarter of this week, such as 2026-W48, or of `every` week")
     parser.addoption("--record", type=Path, metavar="PATH", help="write the core seconds of each test function to PATH")
     parser.addoption(
@@ -63,6 +61,9 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config):
+    for name in ("torch", "triton"):  # they must come before TensorFlow in one process
+        if runs_tests(config) and importlib.util.find_spec(name):
+            importlib.import_module(name)
     config.addinivalue_line("markers", "tier(name): in these tests, short for `multiop_tier`, the plugin's")
     config.addinivalue_line("markers", "slow_on(**params): left to the full tier where the test has these parameters")
     config.addinivalue_line(
@@ -102,11 +103,16 @@ def pytest_configure(config):
         config.pluginmanager.register(VersionTable(config.getoption("versions_table"), name))
 
 
+def runs_tests(config):
+    """Say whether a process runs tests itself: that which only gives them to pytest-xdist's needs no framework."""
+    return hasattr(config, "workerinput") or not config.getoption("numprocesses", None)
+
+
 def pytest_ignore_collect(collection_path, config):
-    """Leave out the files of other parts than the one that is asked for."""
+    """Leave out the files of other parts than those that are asked for."""
     asked = config.getoption("part")
     is_test = collection_path.suffix == ".py" and collection_path.name.startswith("test_")
-    return True if asked and is_test and part_of(collection_path) != asked else None
+    return True if asked and is_test and part_of(collection_path) not in asked else None
 
 
 # tests of tools, which the default tier runs on the frameworks, and on NumPy where no other backend is asked for

@@ -147,10 +147,10 @@ def tests(session: nox.Session) -> None:
     run(session, *what, *COMPILED * is_whole, "-m", "compiler", environment=compiled, success=[0, 5])
 
 
-def announce(session: nox.Session, part: str) -> None:
-    """Say how long a part of the tests takes, as `--record` measured it."""
+def announce(session: nox.Session, *parts: str) -> None:
+    """Say how long parts of the tests take, as `--record` measured it."""
     record = json.loads(pathlib.Path("tests/durations.json").read_text(encoding="utf-8"))
-    session.log(f"{record['parts'][part] / 60:.0f} minutes of one core, and the start of two processes")
+    session.log(f"{sum(map(record['parts'].get, parts)) / 60:.0f} minutes of one core, and the start of two processes")
     if record["unmeasured"]:
         session.log(f"files of tests that are not measured yet, of all parts: {len(record['unmeasured'])}")
 
@@ -163,15 +163,25 @@ COMPILED = [  # the files of tests that are marked so: to collect the others wou
 @nox.session(venv_backend="none", default=False)
 def porting(session: nox.Session) -> None:
     """Prove that models are ported right, and compared, and their weights read."""
-    announce(session, "porting")
-    run(session, "pytest", *WORKERS, "--tier=default", "--part=porting", "--hasty", *session.posargs, environment=HASTY)
+    prove_parts(session, "porting")
 
 
 @nox.session(venv_backend="none", default=False)
 def tools(session: nox.Session) -> None:
     """Prove the command, the checkers and tools, kernels, what an import costs, other devices and versions."""
-    announce(session, "tools")
-    run(session, "pytest", *WORKERS, "--tier=default", "--part=tools", "--hasty", *session.posargs, environment=HASTY)
+    prove_parts(session, "tools")
+
+
+@nox.session(venv_backend="none", default=False)
+def apart(session: nox.Session) -> None:
+    """Prove `porting` and `tools` in one run, as CI does: the frameworks start in two processes, not in four."""
+    prove_parts(session, "porting", "tools")
+
+
+def prove_parts(session: nox.Session, *names: str) -> None:
+    announce(session, *names)
+    chosen = ["--tier=default", *(f"--part={name}" for name in names), "--hasty", *session.posargs]
+    run(session, "pytest", *WORKERS, *chosen, environment=HASTY)
 
 
 @nox.session(venv_backend="none", default=False)

@@ -90,14 +90,15 @@ def pytest_collection_modifyitems(items):
 
 @pytest.fixture
 def passed_alone(request):
-    """Run the tests of a file beside this one in a process of their own, where none may fail; return how many passed.
+    """Run the tests of files beside this one in a process of their own, where none may fail; return how many passed.
 
     The backend is the one that their folder is named after.
     """
 
-    def run(name, **variables):
+    def run(*names, **variables):
         folder = request.path.parent
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(folder / name)]
+        paths = [str(folder / name) for name in names]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths]
         environment = os.environ | {"MULTIOP_BACKEND": folder.name} | variables
         done = subprocess.run(command, capture_output=True, text=True, cwd=TOY.parents[1], env=environment, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

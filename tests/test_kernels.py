@@ -69,20 +69,20 @@ def problems(op, dtype):
     return [Problem(getattr(mo, op), each, dtype=dtype, seed=n, name=op) for n, each in enumerate(reversed(calls))]
 
 
-def parts(problem, dtype, are_all):
-    """Return what is computed of a problem: functions of its tensors, by name; all of them, or the cheap ones."""
+def parts(problem, dtype, depth):
+    """Return what is computed of a problem, functions of its tensors by name: at depth 0 the cheap ones, at 2 all."""
     row = rows()[problem.name]
     found = {"value": problem.outputs}
     if row.differentiable and problem.is_differentiable:
         found |= {"gradient": problem.gradient_tensors, "value under a derivative": problem.primal_tensors}
-        if dtype == "float16":
+        if dtype == "float16" or depth == 0:
             return found
         found["tangent"] = problem.forward_tensors
         if row.order >= 2 and problem.name not in ONE_ORDER:
             found["second derivative"] = problem.second_tensors
-            if are_all:
+            if depth == 2:
                 found["tangent of the gradient"] = problem.forward_over_reverse_tensors
-        if row.vmap and are_all:
+        if row.vmap and depth == 2:
             mapped = mo.vmap(lambda *xs: tuple(problem.gradient_tensors(*xs)))
             found["batched gradient"] = lambda *xs: mapped(*[mo.op_stack([x, x]) for x in xs])
     return found
@@ -132,8 +132,9 @@ def compare(op, backend, patch, most=FEW):
     for dtype in reversed(dtypes):
         for problem in itertools.islice(filter(runs, problems(op, dtype)), most + len(LARGE.get(op, ()))):
             ran, widest = ran + 1, widest or dtype
-            is_asked = dtype == widest and all(x.size for x in problem.arrays)
-            functions = parts(problem, dtype, are_all=is_asked or most == MOST)
+            is_widest = dtype == widest
+            depth = 2 if most == MOST or (is_widest and all(x.size for x in problem.arrays)) else int(is_widest)
+            functions = parts(problem, dtype, depth)
             given = results(functions, problem.arrays, eager=("value", "gradient"))
             with patch.context() as alone:
                 alone.setattr(backend, op, meaning)

@@ -25,7 +25,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import private_parts
-from import_graph import circles, graph
+from import_graph import circles, graph, syntax
 
 ROOT = Path(__file__).parent.parent
 BACKENDS = ("torch", "jax", "tensorflow")
@@ -138,9 +138,9 @@ def documented(tree: ast.AST) -> set[int]:
 @functools.cache
 def count_code(text: str) -> int:
     """Count the lines of a file that are neither empty, nor of a docstring or an import."""
-    tree = ast.parse(text)
+    tree, *inner = syntax(text)
     left_out = documented(tree)
-    for node in ast.walk(tree):
+    for node in inner:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             left_out |= set(range(node.lineno, (node.end_lineno or 0) + 1))
     return sum(bool(line.strip()) and n not in left_out for n, line in enumerate(text.splitlines(), start=1))
@@ -150,7 +150,7 @@ def lines_of_error_handling(root: Path) -> int:
     """Count the lines of the frontends that only have errors explained: `try`, `except` and what it raises."""
     found = 0
     for _, text in sources(root, LAYERS["frontends"]):
-        for node in ast.walk(ast.parse(text)):
+        for node in syntax(text):
             if isinstance(node, ast.Try) and "explain(" in ast.unparse(node):
                 found += 1 + sum((h.end_lineno or 0) - h.lineno + 1 for h in node.handlers)
             elif isinstance(node, ast.ImportFrom) and any(name.name == "explain" for name in node.names):
@@ -184,7 +184,7 @@ def repeated(root: Path, least: float = 0.6) -> tuple[int, int]:
     by_name: dict[str, list[tuple[int, list[str]]]] = {}
     for backend in BACKENDS:
         for _, text in sources(root, LAYERS[f"backends/{backend}"]):
-            for node in ast.parse(text).body:
+            for node in syntax(text)[0].body:
                 if isinstance(node, ast.FunctionDef):
                     by_name.setdefault(node.name, []).append(((node.end_lineno or 0) - node.lineno + 1, tokens(node)))
     lines = [
@@ -200,7 +200,7 @@ def shared_names(root: Path, backend: str) -> int:
     """Return how many names, ops aside, the op files of a backend take from one another."""
     names: set[str] = set()
     for _, text in sources(root, f"multiop/backends/{backend}/ops/*.py"):
-        for node in ast.parse(text).body:
+        for node in syntax(text)[0].body:
             if isinstance(node, ast.ImportFrom) and node.level == 1:
                 names.update(alias.name for alias in node.names if not alias.name.startswith("op_"))
     return len(names)
@@ -219,7 +219,7 @@ def definitions(root: Path, backend: str) -> dict[tuple[str, str], Definition | 
     """Return what the op files of a backend define, by (file, name); an imported name leads to its origin."""
     found: dict[tuple[str, str], Definition | tuple[str, str]] = {}
     for path, text in sources(root, f"multiop/backends/{backend}/ops/*.py"):
-        tree, lines = ast.parse(text), text.splitlines()
+        tree, lines = syntax(text)[0], text.splitlines()
         left_out = documented(tree) | {n for n, line in enumerate(lines, start=1) if not line.split("#")[0].strip()}
         for node in tree.body:
             if isinstance(node, ast.ImportFrom) and node.level == 1:
@@ -266,7 +266,7 @@ def looks(root: Path, backend: str) -> tuple[list[str], list[str]]:
     that asks, and, where that goes on if there are values, what follows it. What is called `is_*` or `are_*`
     asks in the place of its callers.
     """
-    trees = {path.stem: ast.parse(text) for path, text in sources(root, f"multiop/backends/{backend}/ops/*.py")}
+    trees = {path.stem: syntax(text)[0] for path, text in sources(root, f"multiop/backends/{backend}/ops/*.py")}
     functions = [
         (stem, node) for stem, tree in trees.items() for node in tree.body if isinstance(node, ast.FunctionDef)
     ]
@@ -312,7 +312,7 @@ def bare_participles(root: Path) -> dict[str, list[str]]:
     """Return the functions, methods and those inside others that one past participle is the name of, by file."""
     found: dict[str, list[str]] = {}
     for path, text in sources(root, "multiop/**/*.py"):
-        functions = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.FunctionDef)]
+        functions = [node for node in syntax(text) if isinstance(node, ast.FunctionDef)]
         if names := sorted(node.name for node in functions if PARTICIPLE.fullmatch(node.name)):
             found[str(path.relative_to(root))] = names
     return found
@@ -405,6 +405,7 @@ def of_source(root: Path) -> dict[str, str]:
         text = (root / "CONTRIBUTING.md").read_text(encoding="utf-8")
         guide = re.search(rf"## Add a {kind}\n.*?touches (\w+) files", text, re.DOTALL)
         found[f"files that a new {kind} touches"] = guide[1] if guide else "?"
+    syntax.cache_clear()  # a hundred megabytes
     return found | words_of_pages(root)
 
 

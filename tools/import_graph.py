@@ -9,6 +9,7 @@ hands itself over.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,12 @@ from pathlib import Path
 # what is loaded by its name alone, where its framework is used, as a third party's is: it stands above who loads it
 PLUG_INS = {"multiop._loading.built_in": "multiop.backends", "multiop._call.keras_symbols": "multiop.keras"}
 BY_NAME = ("importlib.import_module", "import_module", "__import__")
+
+
+@functools.cache
+def syntax(text: str) -> list[ast.AST]:
+    """Return the tree of a file, and every node in it; what asks for many files forgets them with `cache_clear`."""
+    return list(ast.walk(ast.parse(text)))
 
 
 def dotted(node: ast.AST) -> str:
@@ -90,7 +97,7 @@ def graph(root: Path) -> dict[str, set[str]]:
     known = modules(root)
     found: dict[str, set[str]] = {name: set() for name in known}
     for name, path in known.items():
-        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        nodes = syntax(path.read_text(encoding="utf-8"))
         called: dict[str, str] = {}
         for other, here in statements(name, path, nodes, known):
             if other in known:

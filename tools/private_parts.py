@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from import_graph import dotted
+from import_graph import dotted, syntax
 
 # names of this package's own, which another module of it reads
 OURS = {
@@ -37,7 +37,7 @@ def is_for_that(path: Path) -> bool:
 
 def reached(path: Path, package: Path) -> Iterator[tuple[int, str]]:
     """Yield the line and the text of each private attribute or module that is neither our own nor allowed."""
-    nodes, own = list(ast.walk(ast.parse(path.read_text(encoding="utf-8")))), {"self", "cls"}
+    nodes, own = syntax(path.read_text(encoding="utf-8")), {"self", "cls"}
     for node in nodes:
         if isinstance(node, ast.ImportFrom) and (node.level or str(node.module).partition(".")[0] == "multiop"):
             own |= {alias.asname or alias.name for alias in node.names}

@@ -2,6 +2,7 @@
 
 python tests/loaded/tables.py torch            300 rows, alone
 python tests/loaded/tables.py torch --loaded --rows 40
+python tests/loaded/tables.py torch --then-loaded --rows 20     both, in one process
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import argparse
 import functools
 import hashlib
+import importlib
 import importlib.util
 import json
 import os
@@ -175,7 +177,8 @@ def _programs_of_jax(jax, jnp, given):
 def rows_of_torch():
     import torch
 
-    if not importlib.util.find_spec("expecttest"):  # what PyTorch's tests are made of, and their samples do not use
+    # what the tests of PyTorch are made of, and their samples do not use
+    if "expecttest" not in sys.modules and not importlib.util.find_spec("expecttest"):
         sys.modules["expecttest"] = types.ModuleType("expecttest")
         sys.modules["expecttest"].TestCase = unittest.TestCase
     from torch.testing._internal.common_methods_invocations import op_db
@@ -313,14 +316,21 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("backend", choices=ROWS)
     parser.add_argument("--loaded", action="store_true")
+    parser.add_argument("--then-loaded", action="store_true")
     parser.add_argument("--rows", type=int, default=0)
     asked = parser.parse_args()
     warnings.simplefilter("ignore")
-    if asked.loaded:
+    count, found = asked.rows or MOST[asked.backend], []
+    if not asked.loaded:
+        found.append(table(asked.backend, count))
+    if asked.loaded or asked.then_loaded:
         import effects
 
         effects.use_multiop(asked.backend)
-    print(json.dumps(table(asked.backend, asked.rows or MOST[asked.backend])))
+        if asked.backend == "jax":
+            importlib.import_module("jax").clear_caches()  # a program that is compiled again shows what has changed
+        found.append(table(asked.backend, count))
+    print(json.dumps(found))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Keras models on TensorFlow: `test_native_compare.py` runs this file in a process of its own."""
+"""Keras models on TensorFlow, compared: `test_trace_tensorflow.py` runs this file in a process of its own."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ from test_native_compare import check, filled, merged
 
 import multiop
 from multiop import errors, ops, porting
+
+
+@pytest.fixture(autouse=True)
+def in_float32_on_jax():
+    """Run beside another file, which asks Keras for float64."""
+    width, policy = keras.config.floatx(), keras.config.dtype_policy()
+    keras.config.set_floatx("float32")
+    keras.config.set_dtype_policy("float32")
+    with multiop.use_backend("jax"):
+        yield
+    keras.config.set_floatx(width)
+    keras.config.set_dtype_policy(policy)
 
 
 def test_a_model_is_compared_layer_by_layer():

@@ -57,11 +57,6 @@ def check(reference, params, names):
     assert porting.compare(reference, candidate({}), [X], params=wrong).cause == "the bias is missing"
 
 
-def test_keras_on_tensorflow(backend, passed_alone):
-    """In a process of its own: other tests run Keras on NumPy."""
-    assert passed_alone("on_keras.py", MULTIOP_BACKEND="jax", KERAS_BACKEND="tensorflow") == 6
-
-
 @pytest.fixture
 def x64():
     jax = pytest.importorskip("jax")

@@ -545,4 +545,5 @@ def test_the_command_writes_and_proves(tmp_path):
 @pytest.mark.slow_on(multiop_backend="jax")
 def test_keras_on_tensorflow(backend, passed_alone):
     """In a process of its own: other tests run Keras on NumPy."""
-    assert passed_alone("on_keras_trace.py", MULTIOP_BACKEND=backend, KERAS_BACKEND="tensorflow") > 5
+    names = ("on_keras.py", "on_keras_trace.py")
+    assert passed_alone(*names, MULTIOP_BACKEND=backend, KERAS_BACKEND="tensorflow") > 30

@@ -172,7 +172,7 @@ def test_two_steps_change_the_state_as_the_original_does(name, backend):
             assert torch_rows.error_between(computed, outputs) < 1e-10
             assert torch_rows.error_between(slopes, gradients) < 1e-9
             assert set(state) <= set(buffers) and torch_rows.error_between(state, buffers) < 1e-10
-        assert porting.prove(port, training=True).agrees
+    assert backend != "torch" or porting.prove(port, "torch", training=True).agrees
 
 
 @pytest.mark.parametrize("reentrant", [False, True])

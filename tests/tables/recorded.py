@@ -61,8 +61,8 @@ class Record:
     A hasty run replaces what is there of the files that it runs; one that is not, as the compilers', adds to it.
     """
 
-    def __init__(self, path, part, is_hasty):
-        self.path, self.part, self.is_hasty = path, part, is_hasty
+    def __init__(self, path, parts, is_hasty):
+        self.path, self.parts, self.is_hasty = path, parts or (), is_hasty
         self.seconds = collections.Counter()
         self.last = 0.0
 
@@ -97,13 +97,13 @@ class Record:
         files.update(run)
         paths = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "tests").rglob("test_*.py"))
         unmeasured = set(known.get("unmeasured", [])) - run.keys()
-        paths = [path for path in paths if path in files or part_of(ROOT / path) == self.part]
+        paths = [path for path in paths if path in files or part_of(ROOT / path) in self.parts]
         parts = collections.Counter()
         for path in paths:
             parts[part_of(ROOT / path)] += files[path]
         record = {
             "parts": {name: round(seconds) for name, seconds in sorted(parts.items())},
-            "unmeasured": sorted(path for path in unmeasured if part_of(ROOT / path) != self.part),
+            "unmeasured": sorted(path for path in unmeasured if part_of(ROOT / path) not in self.parts),
             "files": {path: round(files[path], 1) for path in paths},
             "functions": {name: round(seconds, 1) for name, seconds in sorted(functions.items()) if seconds >= 0.1},
         }
