@@ -110,8 +110,9 @@ def add(root, name, text):
     while added and (added[0].startswith("from ") or not added[0]):
         place = max(n for n, line in enumerate(lines) if line.startswith("from ")) + 1
         lines[place:place] = [added.pop(0)]
-    place = len(lines) - (lines[-1] == "]")
-    lines[place:place] = added if lines[-1] == "]" else ["", "", *added]
+    are_rows = name.startswith("multiop/testing/")
+    place = max(n for n, line in enumerate(lines) if line == "]") if are_rows else len(lines)
+    lines[place:place] = added if are_rows else ["", "", *added]
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 

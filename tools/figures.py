@@ -56,7 +56,7 @@ LAYERS = {  # every file of the package is in one of these, or generated
 }
 GENERATED = "made by tools/op_list.py"
 GOALS = {  # the most that a figure may be
-    "backends/torch/ops: lines of code": 2233,
+    "backends/torch/ops: lines of code": 2253,
     "backends/jax/ops: lines of code": 1992,
     "backends/tensorflow/ops: lines of code": 2542,
     "backends/torch/autodiff: lines of code": 1751,  # a fifteenth of it is one program for many sizes

@@ -73,13 +73,16 @@ def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream:
     _arguments.fits(shape, minval=low, maxval=high)
     key = key_beside(None if are_numbers else first_tensor(minval, maxval), seed)
     x = _normal.standard_uniform(key, shape, name, stream)
-    low, high = _arguments.beside(x, low, high)
+    if not are_numbers:
+        low, high = _arguments.beside(x, low, high)
     if are_numbers and low == 0.0 and high == 1.0:
         return op_cast(x, name)
     width = +_arguments.round_to_dtype(high - low, exact) if are_numbers else op_subtract(high, low)
     _arguments.finite(width, "maxval - minval")
     y = op_cast(op_add(times(x, width), low), name)
-    above, below = _arguments.beside(x, op_cast(high, name), op_cast(low, name))
+    above, below = op_cast(high, name), op_cast(low, name)
+    if not are_numbers:
+        above, below = _arguments.beside(x, above, below)
     last = op_stop_gradient(op_nextafter(above, below))
     if are_numbers:
         return op_where(y < above, y, last)
@@ -331,15 +334,17 @@ def _draw_scaled(
 ) -> Any:
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact, (of_loc, of_scale) = _normal.computed_in(name), names
-    where = first_tensor(loc, scale)
+    given = loc, scale
     loc = _arguments.finite(_arguments.parameter(loc, of_loc, exact), of_loc)
     scale = _arguments.finite(_arguments.parameter(scale, of_scale, exact), of_scale)
     _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got {scale}")
     _arguments.fits(shape, **{of_loc: loc, of_scale: scale})
     if nan_below_zero and not isinstance(scale, float):
         scale = op_where(scale < 0.0, math.nan, scale)
-    x = standard(key_beside(where, seed), shape, name)
-    loc, scale = _arguments.beside(x, loc, scale)
+    are_numbers = isinstance(loc, float) and isinstance(scale, float)
+    x = standard(key_beside(None if are_numbers else first_tensor(*given), seed), shape, name)
+    if not are_numbers:
+        loc, scale = _arguments.beside(x, loc, scale)
     if not (isinstance(scale, float) and scale == 1.0):
         x = times(x, scale)
     if not (isinstance(loc, float) and loc == 0.0):

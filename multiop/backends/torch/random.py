@@ -27,7 +27,7 @@ def random_words(key, n, counter):
     return torch.from_numpy(philox.words_on_host(key.tolist(), n, counter).astype(np.int64))
 
 
-@functools.cache
+@functools.lru_cache(1)
 def _kernel():
     """Return the function of a GPU if it gives the host's words; Triton, or its C compiler, may be missing."""
     if not built_in.is_package("triton") or built_in.is_triton_barred():
