@@ -129,11 +129,12 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
         lambda: multiop.op_einsum("ij,j->i", m, m[0]),
     )
     c = m.astype("complex64")
-    for name in ("fft", "ifft", "fftn", "ifftn", "irfftn"):
+    for name in ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "irfftn"):
         rows[name] = (lambda f=getattr(np.fft, name): f(c)), (lambda f=getattr(multiop, f"op_{name}"): f(c))
     rows["rfftn"] = (lambda: np.fft.rfftn(m)), (lambda: multiop.array_api.fft.rfftn(m))
     for name in ("real", "imag"):  # an op's result is an array of its own
         rows[name] = (lambda f=getattr(np, name): f(c).copy()), (lambda f=getattr(multiop, f"op_{name}"): f(c))
+    rows["is_tensor"] = (lambda: isinstance(m, np.ndarray)), (lambda: multiop.op_is_tensor(m))
     rows["cast"] = (lambda: m.astype("float64")), (lambda: multiop.op_cast(m, "float64"))
     rows["view_as_real"] = (lambda: c[..., None].view("float32")), (lambda: multiop.op_view_as_real(c))
     rows["view_as_complex"] = (

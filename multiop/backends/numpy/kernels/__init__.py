@@ -23,16 +23,18 @@ QUIET.run(np.seterr, all="ignore")  # a copy of it costs a thirtieth of np.errst
 [(ERRORS, IGNORED)] = QUIET.items()  # and so does to set the variable that holds NumPy's errors
 REAL = frozenset({np.dtype("float32"), np.dtype("float64")})
 COMPLEX = frozenset({_dtypes.to_numpy(name) for name in _dtypes.COMPLEX})
+FLOATS = {dtype.name: dtype for dtype in REAL | COMPLEX}
 PARTS = {dtype: np.dtype(f"f{dtype.itemsize // 2}") for dtype in COMPLEX}
 WHOLE_OF = {part: dtype for dtype, part in PARTS.items()}
 NUMBERS = REAL | {_dtypes.to_numpy(name) for name in _dtypes.INTEGER + _dtypes.COMPLEX}
 KNOWN = {_dtypes.to_numpy(name) for name in _dtypes.ALL}
-PAIRS = {  # of two dtypes, one of which is real
-    (one, other): _dtypes.to_numpy(_dtypes.join(one.name, other.name))
+ALL_PAIRS = {  # of two dtypes -> the dtype of their numbers together, which has floats of 32 or 64 bits
+    (one, other): dtype
     for one in KNOWN
     for other in KNOWN
-    if one is not other and _dtypes.join(one.name, other.name) in ("float32", "float64")
+    if one is not other and (dtype := FLOATS.get(_dtypes.join(one.name, other.name)))
 }
+PAIRS = {pair: dtype for pair, dtype in ALL_PAIRS.items() if dtype in REAL}
 
 
 def of_one(fn, dtypes=REAL):
@@ -130,8 +132,7 @@ op_relu = of_one(lambda x: np.maximum(x, 0))
 op_sigmoid = of_one(lambda x: 1 / (1 + np.exp(-x)))
 op_softplus = of_one(lambda x: np.logaddexp(x, 0))
 
-op_add, op_subtract = of_two(np.add, NUMBERS), of_two(np.subtract, NUMBERS)
-op_multiply = of_two(np.multiply, NUMBERS, PAIRS | {pair: c for c, r in PARTS.items() for pair in ((c, r), (r, c))})
+op_add, op_subtract, op_multiply = (of_two(fn, NUMBERS, ALL_PAIRS) for fn in (np.add, np.subtract, np.multiply))
 op_divide, op_maximum, op_minimum = map(of_two, (np.true_divide, np.maximum, np.minimum))
 op_arctan2, op_hypot, op_logaddexp, power = map(of_two, (np.arctan2, np.hypot, np.logaddexp, np.power))
 op_equal, op_not_equal = of_two(np.equal, NUMBERS, {}), of_two(np.not_equal, NUMBERS, {})
@@ -272,6 +273,7 @@ def expand(x, axis):
 op_argmax, op_argmin = (
     when(lambda x, axis, keepdims: is_real(x, axis), place(fn)) for fn in (ndarray.argmax, ndarray.argmin)
 )
+op_is_tensor = when(lambda x: type(x) is ndarray, lambda x: True)
 op_reshape = when(lambda x, newshape: is_known(x), lambda x, newshape: x.reshape(newshape).copy())
 op_ravel = when(is_known, ndarray.flatten)
 op_transpose = when(is_known, lambda x, axes: x.T.copy())
@@ -325,7 +327,6 @@ def is_complex(x, axis=0, *_):
 op_real, op_imag = (
     when(is_complex, lambda x, part=part: part.__get__(x).copy()) for part in (ndarray.real, ndarray.imag)
 )
-FLOATS = {dtype.name: dtype for dtype in REAL | COMPLEX}
 op_cast = when(
     lambda x, dtype: type(x) is ndarray and dtype in FLOATS and (x.dtype in REAL or (is_complex(x) and "c" in dtype)),
     lambda x, dtype: QUIET.copy().run(x.astype, dtype),
@@ -334,6 +335,10 @@ REFUSED = ValueError, IndexError, TypeError  # by NumPy: the op explains it
 op_fft, op_ifft = (
     when(lambda x, n=None, axis=-1, norm=None: is_complex(x, axis), transform, REFUSED)
     for transform in map(_fourier.along_one, ("fft", "ifft"))
+)
+op_fft2, op_ifft2 = (
+    when(is_complex, lambda x, f=transform: f(None, (-2, -1), None)(x), REFUSED)
+    for transform in (_fourier.forward, _fourier.back)
 )
 op_fftn, op_ifftn, op_irfftn = (
     when(lambda x, s, axes, norm: axes and is_complex(x), lambda x, *plan, f=transform: f(*plan)(x), REFUSED)
