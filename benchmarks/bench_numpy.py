@@ -124,6 +124,9 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
             (lambda f=getattr(np, name), a=a, b=b: f(a, b)),
             (lambda f=getattr(multiop, f"op_{name}"), a=a, b=b: f(a, b)),
         )
+    rows["norm"] = (lambda: np.linalg.norm(m)), (lambda: multiop.op_norm(m))
+    rows["conj"] = (lambda: np.conj(x)), (lambda: multiop.op_conj(x))
+    rows["tensordot"] = (lambda: np.tensordot(m, m, 1)), (lambda: multiop.op_tensordot(m, m, 1))
     rows["einsum"] = (
         lambda: np.einsum("ij,j->i", m, m[0], optimize=m.size > 5000),
         lambda: multiop.op_einsum("ij,j->i", m, m[0]),

@@ -119,6 +119,7 @@ op_all, op_any = along(reduction(np.logical_and)), along(reduction(np.logical_or
 op_var, op_std = map(along, (variance, lambda *args: np.sqrt(variance(*args))))
 
 op_negative, op_abs, op_square = (of_one(fn, NUMBERS) for fn in (np.negative, np.abs, np.square))
+op_conj = of_one(np.conjugate, NUMBERS)
 op_sin, op_cos, op_tan, op_sinh, op_cosh, op_tanh = map(of_one, (np.sin, np.cos, np.tan, np.sinh, np.cosh, np.tanh))
 op_arcsin, op_arccos, op_arctan = map(of_one, (np.arcsin, np.arccos, np.arctan))
 op_arcsinh, op_arccosh, op_arctanh = map(of_one, (np.arcsinh, np.arccosh, np.arctanh))
@@ -147,6 +148,19 @@ def op_power(x1, x2, *, otherwise):
     else:
         is_root = x2 == 0.5 if type(x2) is float else type(x2) is not int
     return otherwise(x1, x2) if is_root else power(x1, x2, otherwise=otherwise)
+
+
+def op_norm(x, ord, axis, keepdims, *, otherwise):
+    """Take the root of the sum of squares, unless these overflow or vanish."""
+    if ord is None and type(x) is ndarray and x.dtype in REAL and x.size and (axis is None or is_axis(axis, x)):
+        squares = QUIET.copy().run(np.square, x)
+        total = QUIET.copy().run(np.add.reduce, squares, axis, None, None, keepdims)
+        if VANISHING[x.dtype] < total.min() and total.max() < np.inf:
+            return asarray(np.sqrt(total))
+    return otherwise(x, ord, axis, keepdims)
+
+
+VANISHING = {dtype: np.finfo(dtype).tiny / np.finfo(dtype).eps for dtype in REAL}
 
 
 def op_where(condition, x1, x2, *, otherwise):
@@ -243,7 +257,18 @@ def is_square(x, *options):
 
 
 def are_vectors(x1, x2):
-    return type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in REAL and x1.ndim and x2.ndim
+    is_usual = type(x1) is type(x2) is ndarray and x1.dtype is x2.dtype and x1.dtype in FLOATS.values()
+    return is_usual and x1.ndim and x2.ndim
+
+
+def are_contracted(axes, x1, x2):
+    if type(axes) is int:
+        return 0 <= axes <= min(x1.ndim, x2.ndim)
+    return type(axes) in (list, tuple) and len(axes) == 2 and all(map(are_axes, map(listed, axes), (x1, x2)))
+
+
+def listed(axis):
+    return tuple(axis) if type(axis) is list else axis if type(axis) is tuple else (axis,)
 
 
 @functools.lru_cache(1024)
@@ -276,8 +301,11 @@ op_argmax, op_argmin = (
 op_is_tensor = when(lambda x: type(x) is ndarray, lambda x: True)
 op_reshape = when(lambda x, newshape: is_known(x), lambda x, newshape: x.reshape(newshape).copy())
 op_ravel = when(is_known, ndarray.flatten)
-op_transpose = when(is_known, lambda x, axes: x.T.copy())
 op_diagonal = when(lambda x, *where: is_known(x), lambda x, *where: x.diagonal(*where).copy(), (TypeError, ValueError))
+op_transpose = when(
+    lambda x, axes: is_known(x) and (axes is None or (are_axes(axes, x) and len(axes) == x.ndim)),
+    lambda x, axes: x.transpose(axes).copy(),
+)
 op_flip = when(is_known, lambda x, axis: x[(BACKWARDS,) * x.ndim].copy())
 op_zeros_like = when(is_known, lambda x, dtype: np.zeros(x.shape, x.dtype))
 op_ones_like = when(is_known, lambda x, dtype: filled(x, 1))
@@ -305,6 +333,11 @@ op_einsum = when(
 op_matmul, op_dot, op_inner, op_outer = (
     when(are_vectors, lambda x1, x2, fn=fn: asarray(QUIET.copy().run(fn, x1, x2)), ValueError)
     for fn in (np.matmul, np.dot, np.inner, lambda x1, x2: np.multiply(x1.reshape(-1, 1), x2.reshape(-1)))
+)
+op_tensordot = when(
+    lambda x1, x2, axes: are_vectors(x1, x2) and are_contracted(axes, x1, x2),
+    lambda x1, x2, axes: asarray(QUIET.copy().run(np.tensordot, x1, x2, axes)),
+    ValueError,
 )
 op_inv = when(is_square, np.linalg.inv, np.linalg.LinAlgError)
 op_cholesky = when(is_square, lambda x, upper: np.linalg.cholesky(x), np.linalg.LinAlgError)
