@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 
 
-@functools.cache
+@functools.lru_cache(16)
 def scipy_transform(name):
     from scipy import fft  # it imports scipy.special, which takes as long as multiop
 
