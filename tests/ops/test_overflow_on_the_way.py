@@ -265,6 +265,28 @@ def test_linspace_over_more_than_the_range(backend, way):
     np.testing.assert_allclose(host(found), [-BIG, -BIG / 2, 0, BIG / 2, BIG])
 
 
+@pytest.mark.parametrize(
+    ("upstream", "endpoint", "want"),
+    [([1, 1, 1, 3e30], True, [2, 3e30]), ([1, 1, 1, INF], True, [2, INF]), ([3e30, 1, 1], False, [3e30, 1])],
+)
+def test_an_end_of_linspace_beside_a_large_row(backend, upstream, endpoint, want):
+    space = lambda x, y: mo.op_linspace(x, y, len(upstream), endpoint)
+    pull = lambda x, y, u: mo.vjp(space, x, y)[1](u)
+    found = pull(*[tensor(x, "float32") for x in (0.0, 3.0, upstream)])
+    np.testing.assert_allclose(list(map(host, found)), want, rtol=1e-6)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_slopes_of_powers_that_grow_far(backend, way, dtype):
+    top = {"float32": 128.25, "float64": 1024.25}[dtype]  # the last number is past the range, its slope is not
+    f = lambda x, y: mo.op_sum(mo.op_logspace(x, y, 5, base=2.0))
+    found = way(mo.grad(f, argnums=(0, 1)))(tensor(0.0, dtype), tensor(top, dtype))
+    log, numbers = mpmath.log(2), [mpf(2) ** (mpf(top) * k / 4) for k in range(5)]
+    want = [float(log * sum(x * w / 4 for x, w in zip(numbers, by, strict=True))) for by in ((4, 3, 2, 1, 0), range(5))]
+    np.testing.assert_allclose(list(map(host, found)), want, rtol={"float32": 1e-4, "float64": 1e-12}[dtype])
+
+
 def test_what_is_not_negative(backend, way):
     x, y = tensor([1.0, 1.0000001, 3], "float32"), tensor([1.0000001, 1, 3], "float32")
     assert (host(way(mo.op_kl_div)(x, y)) >= 0).all()

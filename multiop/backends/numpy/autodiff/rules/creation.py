@@ -14,9 +14,12 @@ op_copy = passed
 
 def op_linspace(u, start, stop, num, endpoint, dtype, axis):
     samples, step = u
-    step = step / max(num - endpoint, 1)
+    parts = max(num - endpoint, 1)
+    step = step / parts
     if samples is None:  # integers
         return -step, step
     rows = ops.moveaxis(samples, axis, -1)
-    last = ops.sum(rows * np.linspace(0, 1, num, endpoint), -1, False)
-    return ops.sum(rows, -1, False) - last - step, last + step
+    # by the weights of each end: less the other end's share, the sum of all keeps no digits beside a large row
+    first = ops.sum(rows[..., :parts] * (np.arange(parts, 0, -1) / parts), -1, False)
+    last = ops.sum(rows[..., 1:] * (np.arange(1, num) / parts), -1, False)
+    return first - step, last + step
