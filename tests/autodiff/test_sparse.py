@@ -347,7 +347,7 @@ def test_values_have_the_dtype_of_the_function(backend, dtype):
     np.testing.assert_allclose(J(x).toarray(), of_chain(X), rtol=rtol, atol=atol)
 
 
-@pytest.mark.parametrize("given, wanted", [("float32", "float64"), ("float64", "float32"), ("float16", "float32")])
+@pytest.mark.parametrize(("given", "wanted"), [("float32", "float64"), ("float64", "float32"), ("float16", "float32")])
 def test_values_have_the_dtype_of_the_output_in_each_mode(backend, given, wanted):
     x = ops.cast(array(np.abs(X)), given)
     f = lambda x: ops.cast(chain(x), wanted)
