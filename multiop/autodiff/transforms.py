@@ -598,7 +598,8 @@ def _by_columns(flat: _flat.FlatFunction, chunk_size: int | None = None) -> tupl
         return [*pushed, *aux]
 
     linear = backend.linearize(flat.inexact, primals) if basis.n and hasattr(backend, "linearize") else None
-    if linear is not None and sum(math.prod(y.shape) for y in linear[0]) <= basis.n:
+    dtypes_given = {backend.dtype_name(x) for x in [*primals, *(linear[0] if linear else ())]}
+    if linear is not None and len(dtypes_given) == 1 and sum(math.prod(y.shape) for y in linear[0]) <= basis.n:
         with contextlib.suppress(RuntimeError):  # PyTorch's, of a function that writes to what its gradient needs
             return _pull_rows(flat, linear[0], linear[2], linear[1], chunk_size)
     if linear is not None:

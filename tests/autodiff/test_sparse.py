@@ -181,6 +181,10 @@ SECOND = {  # a scalar function, and the pattern of its Hessian
     ),
     "terms apart": (lambda x: ops.sum(ops.exp(x[::2] + x[1::2])), pairs(*((2 * k, 2 * k + 1) for k in range(6)))),
     "groups": (lambda x: ops.sum(ops.logsumexp(ops.reshape(x, (3, 4)), 1)), ALIKE),
+    "a convolution by a part": (
+        lambda x: ops.sum(ops.conv(ops.reshape(x[:6], (1, 6, 1)), ops.reshape(x[6:8], (2, 1, 1)))),
+        sum(both(k, 6) for k in range(5)) + sum(both(k, 7) for k in range(1, 6)),
+    ),
     "a quotient": (lambda x: x[0] / x[1], both(0, 1) + both(1, 1)),
     "what is not used": (lambda x: ops.sum(ops.sin(x)[:2]), np.diag(np.arange(N) < 2)),
     "energy": (energy, of_energy(X) != 0),
@@ -341,6 +345,25 @@ def test_values_have_the_dtype_of_the_function(backend, dtype):
     assert ops.dtype(J.values(x)) == dtype
     rtol, atol = (1e-5, 1e-6) if dtype == "float32" else (0.05, 0.02)
     np.testing.assert_allclose(J(x).toarray(), of_chain(X), rtol=rtol, atol=atol)
+
+
+@pytest.mark.parametrize(("given", "wanted"), [("float32", "float64"), ("float64", "float32"), ("float16", "float32")])
+def test_values_have_the_dtype_of_the_output_in_each_mode(backend, given, wanted):
+    x = ops.cast(array(np.abs(X)), given)
+    f = lambda x: ops.cast(chain(x), wanted)
+    made = [mo.sparse_jacobian(f, x, mode=mode) for mode in ("forward", "reverse", "both", "auto")]
+    made.append(mo.sparse_jacobian(lambda x: ops.cast(ops.floor(x), wanted), x))  # without entries
+    assert [ops.dtype(J.values(x)) for J in made] == [wanted] * 5
+    assert ops.dtype(mo.jit(made[1].values)(x)) == wanted
+    for J in made[:-1]:
+        np.testing.assert_allclose(J(x).toarray(), of_chain(np.abs(X)), rtol=0.01, atol=0.005)
+    mixed = mo.sparse_jacobian(lambda x: (chain(x), f(x)), x, mode="reverse")
+    assert ops.dtype(mixed.values(x)) == max(given, wanted, key=lambda name: int(name[5:]))
+    g = lambda x: ops.cast(ops.sum(x**3), wanted)
+    hessians = [mo.sparse_hessian(g, x, mode=mode) for mode in ("symmetric", "forward", "reverse")]
+    assert [ops.dtype(H.values(x)) for H in hessians] == [given] * 3  # that of the gradient
+    assert ops.dtype(mo.jacfwd(lambda x: f(x)[:4])(x)) == wanted
+    assert ops.dtype(mo.jacfwd(f)(x)) == wanted
 
 
 def test_pytrees_are_their_leaves_in_order(backend):

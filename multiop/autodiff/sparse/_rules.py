@@ -291,52 +291,32 @@ def _labels(name: str, args: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any
 
 
 def convolve(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+    """A convolution is a product of the kernel with the entries that its windows take."""
     x, kernel, bias, strides, padding, data_format, dilation_rate = args
-    shape, sizes, n_out = np.shape(x), np.shape(kernel), np.shape(kernel)[-1]
-    _, strides, rates = _windows.convolution(shape, sizes, strides, data_format, dilation_rate)
-    at = -1 if data_format == "channels_last" else 1
-    dims = np.moveaxis(result, at, -1).shape[:-1]
-
-    def number(numbers: Any) -> Any:
-        """Return a number for each entry of the result, of those of its places, or channels."""
-        return np.moveaxis(np.broadcast_to(numbers, (*dims, n_out)), -1, at).ravel()
-
-    channel = number(np.arange(n_out))
-    parents: list[tuple[Traced, Map]] = []
-    if isinstance(x, Traced):
-        numbers = np.moveaxis(places(shape), at, -1)
-        n_groups = _windows.groups(numbers.shape[-1], sizes)
-        spans = _windows.spans(sizes[:-2], rates)
-        pads = _windows.pads(numbers.shape[1:-1], spans, strides, padding)
-        axes, n = range(1, len(dims)), math.prod(dims) * n_groups
-        along = _under_windows(numbers, [(0, 0), *pads, (0, 0)], axes, spans, strides, rates, n)
-        place = number(places(dims)[..., None])
-        parents.append((x, along[place * n_groups + channel // (n_out // n_groups)]))
-    if isinstance(kernel, Traced):
-        parents.append((kernel, join_groups(kernel, groups(sizes, range(len(sizes) - 1))[0], n_out)[channel]))
-    if isinstance(bias, Traced):
-        parents.append((bias, channel))
-    return tracer.make(result, parents, curved=isinstance(x, Traced) and isinstance(kernel, Traced))
+    sizes, at = np.shape(kernel), -1 if data_format == "channels_last" else 1
+    _, strides, rates = _windows.convolution(np.shape(x), sizes, strides, data_format, dilation_rate)
+    x = tracer.op_moveaxis(x, at, -1)
+    pads = _windows.pads(x.shape[1:-1], _windows.spans(sizes[:-2], rates), strides, padding)
+    x = tracer.op_pad(x, [(0, 0), *pads, (0, 0)], "constant", 0)
+    numbers = np.moveaxis(result, at, -1).shape[1:-1]
+    for k, window in enumerate(zip(numbers, sizes, strides, rates, strict=False)):
+        x = tracer.op_take(x, _windows.positions(*window), 2 * k + 1)
+    n_groups = x.shape[-1] // sizes[-2]
+    x = tracer.op_reshape(x, (*x.shape[:-1], n_groups, sizes[-2]))
+    kernel = tracer.op_reshape(kernel, (*sizes[:-1], n_groups, sizes[-1] // n_groups))
+    subscripts = ("bwigc,wcgo->bigo", "bwivjgc,wvcgo->bijgo", "bwivjukgc,wvucgo->bijkgo")[len(numbers) - 1]
+    y = tracer.op_reshape(tracer.op_einsum(subscripts, [x, kernel]), np.moveaxis(result, at, -1).shape)
+    y = y if bias is None else tracer.op_add(y, bias)
+    return tracer.make(result, [(tracer.op_moveaxis(y, -1, at), None)])
 
 
 def pool(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    x = args[0]
-    axes, size, steps, pads, overhangs = _windows.pooling(x.shape, *args[1:6])
-    widths = [(0, 0)] * x.ndim
-    for axis, (start, end), over in zip(axes, pads, overhangs, strict=True):
-        widths[axis] = start, end + over
-    along = _under_windows(places(x.shape), widths, axes, size, steps, [1] * len(axes), result.size)
-    return tracer.make(result, [(x, along)])
-
-
-def _under_windows(x: Any, pads: Any, axes: Any, spans: Any, strides: Any, rates: Any, n: int) -> Any:
-    """Return the matrix that is true, in `n` rows of so many entries, at the numbers in `x` under each window."""
-    steps = dict(zip(axes, strides, strict=True))
-    key = [*(slice(None, None, steps.get(axis)) for axis in range(x.ndim)), *(slice(None, None, r) for r in rates)]
-    padded = np.pad(x, pads, constant_values=-1)
-    seen = np.lib.stride_tricks.sliding_window_view(padded, tuple(spans), tuple(axes))[tuple(key)].reshape(n, -1)
-    rows, at = np.nonzero(seen >= 0)
-    return matrix(rows, seen[rows, at], (n, x.size))
+    y = args[0]
+    for axis, size, stride, pads, over in zip(*_windows.pooling(y.shape, *args[1:6]), strict=True):
+        (number,) = _windows.numbers_of_windows([y.shape[axis]], [size], [stride], [pads], [over])
+        inside = np.clip(_windows.positions(number, size, stride, 1) - pads[0], 0, y.shape[axis] - 1)
+        y = tracer.op_max(tracer.op_take(y, inside, axis), axis, False, None)
+    return tracer.make(result, [(y, None)])
 
 
 BY_KIND: list[tuple[Any, Callable[..., Any]]] = [

@@ -22,7 +22,7 @@ from multiop.autodiff.sparse._coloring import color_hessian, color_jacobian
 from multiop.autodiff.sparse._sets import matrix, sparse
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.autodiff.transforms import _gradient, _in_chunks, _map_chunks
-from multiop.frontends.conversion import op_convert_to_numpy
+from multiop.frontends.conversion import op_cast, op_convert_to_numpy
 from multiop.frontends.creation import op_zeros
 from multiop.frontends.elementwise import op_add, op_subtract
 from multiop.frontends.indexing import op_take
@@ -220,8 +220,9 @@ class SparseDerivative:
             x: Pytree of the shapes and dtypes that it was prepared for.
 
         Returns:
-            Tensor of shape `(nnz,)` on the device of `x`. It is differentiable with respect to what `x` depends on, and
-            what `f` closes over, and can be computed under `jit`.
+            Tensor of shape `(nnz,)` and the dtype of the output of `f`, or of the gradient for a Hessian, on the device
+            of `x`. It is differentiable with respect to what `x` depends on, and what `f` closes over, and can be
+            computed under `jit`.
 
         Raises:
             ArgumentError: `x` has another structure than it was prepared for, or `x` or what `f` returns other shapes.
@@ -229,7 +230,7 @@ class SparseDerivative:
         """
         flat = self._flatten(x)
         if not self.nnz:
-            return op_zeros((0,), flat.backend.dtype_name(flat.primals[0]))
+            return op_zeros((0,), _promote(self._results))
         parts = [self._push(flat)] if self._n_columns else []
         parts += [self._pull(flat)] if self._n_rows else []
         compressed, backend = parts[0] if len(parts) == 1 else op_concatenate(parts, 0), flat.backend
@@ -380,7 +381,8 @@ class SparseDerivative:
         given = _shapes(outputs, flat)
         self._compare(given, self._results, "f returned")
         seeds = functools.partial(self._seeds, self._colored.rows, given, flat)
-        return _join(_map_chunks(pullback, seeds, self._n_rows, self._chunk_size, flat.backend), self._n_rows)
+        pulled = _map_chunks(pullback, seeds, self._n_rows, self._chunk_size, flat.backend)
+        return op_cast(_join(pulled, self._n_rows), _promote(given))  # from the dtype of the input
 
     def _compare(self, given: Shapes, wanted: Shapes, what: str) -> None:
         if [shape for shape, _ in given] != [shape for shape, _ in wanted]:
@@ -485,6 +487,11 @@ def _join(products: Sequence[Any], n: int) -> Any:
     """Return `n` products, a tensor for each output, as one vector."""
     flat = [op_reshape(y, (n, -1)) for y in products]
     return op_reshape(flat[0] if len(flat) == 1 else op_concatenate(flat, 1), (-1,))
+
+
+def _promote(shapes: Shapes) -> str:
+    """Return the dtype that tensors of these dtypes have together."""
+    return dtypes.result_type(*(dtype for _, dtype in shapes))
 
 
 def _say(shapes: Shapes) -> str:
