@@ -14,7 +14,7 @@ import numpy as np
 
 from multiop.porting import _patterns
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Item, call
-from multiop.porting._patterns import Number
+from multiop.porting._patterns import Number, close
 from multiop.porting._rows import Untranslated, sizes, spellings
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
@@ -73,14 +73,6 @@ def number(value: Any, dtype: str) -> Any:
     if isinstance(value, float) and dtype in ("float32", "float16") and math.isfinite(value):
         return float(str(np.dtype(dtype).type(value)))
     return value
-
-
-def close(a: Any, b: float, dtype: str) -> bool:
-    """Say whether a number is what another one is in a dtype."""
-    if isinstance(a, (bool, complex, str)):
-        return False
-    bits = {"float64": 2.0**-51, "float32": 2.0**-22, "float16": 2.0**-9, "bfloat16": 2.0**-6}.get(dtype, 0.0)
-    return abs(a - b) <= bits * abs(b)
 
 
 def leaf(edge: Edge) -> Edge:
