@@ -214,7 +214,7 @@ def largest(name: str, is_stopped: bool) -> Any:
 _SHIFT = Named("shift", ("-", "x", [largest("top", False), largest("top", True)]))
 _SOFTMAX = ("/", Named("exp", ("ops.exp", _SHIFT)), Named("total", ("ops.sum", "exp")))
 _LOG_SOFTMAX = ("-", _SHIFT, ("ops.log", Named("total", ("ops.sum", ("ops.exp", "shift")))))
-_LOGSUMEXP = []
+_LOGSUMEXP: list[Any] = []
 for _is_stopped in (False, True):  # what is taken away and what is added back: their gradients cancel
     _TOTAL = Named("total", ("ops.sum", ("ops.exp", ("-", "x", largest("top", _is_stopped)))))
     _LOGSUMEXP.append(("+", ("ops.log", [_TOTAL, ("ops.abs", _TOTAL)]), largest("added", _is_stopped)))
