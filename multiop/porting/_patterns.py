@@ -37,6 +37,14 @@ class Reading(Protocol):
         """Return the operands of the step that computed `x`, if it is of a kind, in each order that means the same."""
 
 
+def close(a: Any, b: float, dtype: str) -> bool:
+    """Say whether a number is what another one is in a dtype."""
+    if isinstance(a, (bool, complex, str)):
+        return False
+    bits = {"float64": 2.0**-51, "float32": 2.0**-22, "float16": 2.0**-9, "bfloat16": 2.0**-6}.get(dtype, 0.0)
+    return abs(a - b) <= bits * abs(b)
+
+
 def matches(pattern: Any, x: Any, reading: Reading, known: dict[str, Any] | None = None) -> Iterator[dict[str, Any]]:
     """Yield what the names of a pattern stand for."""
     known = known or {}

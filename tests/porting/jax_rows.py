@@ -91,7 +91,39 @@ def sum_of_cubes(function):
     return jax.grad(lambda x: jnp.sum(function(x) ** 3))
 
 
-ROWS = {
+def logsumexp(x, is_taken_stopped, is_added_stopped):
+    taken, added = (
+        lax.stop_gradient(top) if is_stopped else top
+        for is_stopped, top in ((is_taken_stopped, x.max(1, keepdims=True)), (is_added_stopped, x.max(1)))
+    )
+    return jnp.log(jnp.exp(x - taken).sum(1)) + added
+
+
+def normalized(x, epsilon, **options):
+    return (x - x.mean(1, keepdims=True)) * lax.rsqrt(x.var(1, keepdims=True, **options) + epsilon)
+
+
+def attended(q, k, v, scale):
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(jnp.einsum("bqhd,bkhd->bhqk", q, k) * scale), v)
+
+
+NEAR = {  # what differs from an op by little: a number, an axis, what is stopped
+    "logsumexp, all stopped": (lambda x: logsumexp(x, True, True), X),
+    "logsumexp, none stopped": (lambda x: logsumexp(x, False, False), X),
+    "logsumexp, the maximum taken away stopped": (lambda x: logsumexp(x, True, False), X),
+    "logsumexp, the maximum added stopped": (lambda x: logsumexp(x, False, True), X),
+    "softmax along another axis": (lambda x: (y := jnp.exp(x - x.max(1, keepdims=True))) / y.sum(0, keepdims=True), X),
+    "gelu of seven digits": (lambda x: 0.5 * x * (1 + jnp.tanh(0.7978846 * (x + 0.044715 * x**3))), X),
+    "gelu erf of seven digits": (lambda x: 0.5 * x * (1 + lax.erf(x * 0.7071068)), X),
+    "attention of seven digits": (lambda *x: attended(*x, 0.5773503), *(3 * [normal(2, 3, 2, 3)])),
+    "normalization, a negative epsilon": (lambda x: normalized(x, -1e-3), X),
+    "normalization, one degree of freedom less": (lambda x: normalized(x, 1e-3, ddof=1), X),
+    "rms normalization, a negative epsilon": (
+        lambda x: x * lax.rsqrt(jnp.square(x).mean(1, keepdims=True) - 1e-3),
+        X,
+    ),
+}
+ROWS = NEAR | {
     **entrywise("abs", "asinh", "atan", "ceil", "cos", "cosh", "erf", "erfc", "exp", "exp2", "expm1", "floor"),
     **entrywise("is_finite", "logistic", "neg", "sign", "sin", "sinh", "square", "tanh", "stop_gradient", "cbrt"),
     **entrywise("log", "log1p", "rsqrt", "sqrt", "digamma", "lgamma", draw=positive(3, 4)),

@@ -135,7 +135,34 @@ COLOURS = {
     "hsv_to_rgb": tf.image.hsv_to_rgb,
 }
 
-ROWS = {
+
+def rows_beside_columns(x, shape, is_turned=False):
+    mean, variance = nn.moments(x, [1])
+    if is_turned:
+        variance = tf.reduce_mean(tf.math.squared_difference(x, mean), 1)
+    return nn.batch_normalization(x, tf.reshape(mean, shape), tf.reshape(variance, shape), None, None, 0.1)
+
+
+ONE_BY_ONE = np.ones((1, 1))
+NEAR = {  # what differs from a layer by little: a shape, a sign
+    "moments of rows": (lambda x: rows_beside_columns(x, (4, 1)), normal(4, 4)),
+    "moments of rows beside columns": (lambda x: rows_beside_columns(x, (4,)), normal(4, 4)),
+    "moments of rows beside columns, reshaped": (lambda x: rows_beside_columns(x, (1, 4)), normal(4, 4)),
+    "variance about rows beside columns": (lambda x: rows_beside_columns(x, (4, 1), True), normal(4, 4)),
+    "normalization, a negative epsilon": (
+        lambda x, m, v: nn.batch_normalization(x, m, v + 1, None, None, -0.1),
+        X,
+        normal(4),
+        positive(4),
+    ),
+    "gelu of a number with dimensions": (lambda x: 0.5 * ONE_BY_ONE * x * (1 + tf.math.erf(x / 2**0.5)), normal(4)),
+    "gelu tanh of a number with dimensions": (
+        lambda x: 0.5 * x * (ONE_BY_ONE + tf.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),
+        normal(4),
+    ),
+    "hard_sigmoid of a number with dimensions": (lambda x: nn.relu6(x + 3 * ONE_BY_ONE) / 6, normal(4)),
+}
+ROWS = NEAR | {
     # images, which TensorFlow resizes in float32
     **{
         f"image {name} to {size}": (

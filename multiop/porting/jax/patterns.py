@@ -11,9 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import permutations
 from typing import Any
 
-from multiop.porting import _patterns
+from multiop.porting import _graph, _patterns
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, Expression, Infix, Value, call, is_call
-from multiop.porting._patterns import Named, Number
+from multiop.porting._patterns import Named, Number, close
 from multiop.porting._rows import sizes
 from multiop.porting.jax.primitives import is_number
 
@@ -40,11 +40,6 @@ def is_infix(expression: Expression, operators: str) -> bool:
 
 def option(expression: Call, name: str) -> Any:
     return dict(expression.kwargs).get(name)
-
-
-def close(x: Expression, y: float) -> bool:
-    """Say whether a number is another one, as far as float32 can tell."""
-    return is_number(x) and not isinstance(x, complex) and math.isclose(x, y, rel_tol=1e-6)
 
 
 def axes(expression: Call, x: Value) -> tuple[int, ...]:
@@ -85,14 +80,15 @@ def factors(expression: Expression, made: Made, depth: int = 0) -> tuple[float, 
 class _Reading:
     """How expressions are read backwards; a `"product"` is its number and its factors, in any order."""
 
-    def __init__(self, made: Made):
-        self.made = made
+    def __init__(self, made: Made, expression: Expression):
+        self.made, self.expression = made, expression
 
     def number(self, x: Expression) -> Any:
         return x if is_number(x) else None
 
     def is_close(self, number: Any, wanted: float, x: Expression) -> bool:
-        return number == wanted if isinstance(wanted, int) else close(number, wanted)
+        dtypes = (part.dtype for part in _graph.walk(self.expression) if isinstance(part, Value))
+        return number == wanted if isinstance(wanted, int) else close(number, wanted, next(dtypes, ""))
 
     def orders(self, x: Expression, kinds: str, count: int) -> Iterable[Sequence[Expression]]:
         inner = self.made(x)
@@ -111,7 +107,7 @@ class _Reading:
 
 def matches(pattern: Any, expression: Expression, made: Made) -> Iterator[dict[str, Any]]:
     """Yield what the names of a pattern stand for in an expression."""
-    return _patterns.matches(pattern, expression, _Reading(made))
+    return _patterns.matches(pattern, expression, _Reading(made, expression))
 
 
 def is_true(expression: Expression, made: Made) -> Expression | None:
@@ -208,19 +204,20 @@ def slow_variance(expression: Expression, made: Made) -> Expression | None:
     return None
 
 
-def largest(name: str) -> list[Any]:
-    """Return the pattern of a largest entry of `x`, also where it has no gradient, and 0 stands for an infinite one."""
+def largest(name: str, is_stopped: bool) -> Any:
+    """Return the pattern of a largest entry of `x`, with or without a gradient; 0 may stand for an infinite one."""
     top = Named(name, ("ops.max", "x"))
-    guarded = ("ops.where", ("ops.isfinite", top), top, 0)
-    return [top, guarded, ("ops.stop_gradient", [top, guarded])]
+    entries = [top, ("ops.where", ("ops.isfinite", top), top, 0)]
+    return ("ops.stop_gradient", entries) if is_stopped else entries
 
 
-_SHIFT = Named("shift", ("-", "x", largest("top")))
-_EXP = Named("exp", ("ops.exp", _SHIFT))
-_TOTAL = Named("total", ("ops.sum", _EXP))
-_SOFTMAX = ("/", _EXP, Named("total", ("ops.sum", "exp")))
+_SHIFT = Named("shift", ("-", "x", [largest("top", False), largest("top", True)]))
+_SOFTMAX = ("/", Named("exp", ("ops.exp", _SHIFT)), Named("total", ("ops.sum", "exp")))
 _LOG_SOFTMAX = ("-", _SHIFT, ("ops.log", Named("total", ("ops.sum", ("ops.exp", "shift")))))
-_LOGSUMEXP = ("+", ("ops.log", [_TOTAL, ("ops.abs", _TOTAL)]), largest("added"))
+_LOGSUMEXP: list[Any] = []
+for _is_stopped in (False, True):  # what is taken away and what is added back: their gradients cancel
+    _TOTAL = Named("total", ("ops.sum", ("ops.exp", ("-", "x", largest("top", _is_stopped)))))
+    _LOGSUMEXP.append(("+", ("ops.log", [_TOTAL, ("ops.abs", _TOTAL)]), largest("added", _is_stopped)))
 
 
 def exp_sums(pattern: Any, expression: Expression, made: Made) -> Iterator[tuple[Value, Any, Call, dict[str, Any]]]:
@@ -305,9 +302,9 @@ def normalization(expression: Expression, made: Made) -> Expression | None:
     for match in matches(_NORMALIZED, expression, made):
         x, center, variance, scale = (match.get(name) for name in ("x", "center", "variance", "scale"))
         tensors = [x, center, variance] if scale is None else [x, center, variance, scale]
-        if not all(isinstance(each, Value) for each in tensors):
-            continue
         average, spread, epsilon = made(center), made(variance), match["epsilon"]
+        if epsilon < 0 or not all(isinstance(each, Value) for each in tensors):
+            continue
         is_own = is_call(average, "ops.mean") and is_call(spread, "ops.var")
         is_own = is_own and average.args[0] is x and spread.args[0] is x
         if is_own and option(average, "keepdims") and option(spread, "keepdims"):
@@ -354,6 +351,8 @@ def rms_normalization(expression: Expression, made: Made) -> Expression | None:
     for match in matches([("product", 1, "x", _RMS), ("product", 1, "x", _RMS, "scale")], expression, made):
         x, average, scale = match["x"], made(match["average"]), match.get("scale")
         if not isinstance(x, Value) or not option(average, "keepdims") or axes(average, x) != (x.ndim - 1,):
+            continue
+        if match["epsilon"] < 0:
             continue
         if scale is None or (isinstance(scale, Value) and scale.shape == x.shape[-1:]):
             return call("ops.rms_normalization", x, scale, axis=-1, epsilon=match["epsilon"])
@@ -457,7 +456,7 @@ def attention(expression: Expression, made: Made) -> Expression | None:
         return None
     scale = scale * for_query * for_key
     size = queries[0].shape[-1]
-    if isinstance(size, int) and close(scale, size**-0.5):
+    if isinstance(size, int) and close(scale, size**-0.5, value.dtype):
         scale = None
     attended = call("ops.dot_product_attention", queries[0], keys[0], value, scale=scale)
     return attended if right == f"{b}{q}{h}{d}" else call("ops.swapaxes", attended, 1, 2)
@@ -472,7 +471,7 @@ def dropout(expression: Expression, made: Made) -> Expression | None:
     for match in matches(_DROPOUT, expression, made):
         x, share = match["x"], match["share"]
         is_whole = isinstance(x, Value) and match["shape"] == x.shape and len(made(match["drawn"]).args) == 1
-        if is_whole and close(match["factor"] if "factor" in match else 1 / match["inverse"], share):
+        if is_whole and close(match["factor"] if "factor" in match else 1 / match["inverse"], share, "float32"):
             return call("dropout", x, float(f"{1 - share:.7g}"), SEED, TRAINING)
     return None
 

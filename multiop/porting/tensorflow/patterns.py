@@ -14,7 +14,7 @@ import numpy as np
 
 from multiop.porting import _patterns
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Item, call
-from multiop.porting._patterns import Number
+from multiop.porting._patterns import Number, close
 from multiop.porting._rows import Untranslated, sizes, spellings
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
@@ -73,14 +73,6 @@ def number(value: Any, dtype: str) -> Any:
     if isinstance(value, float) and dtype in ("float32", "float16") and math.isfinite(value):
         return float(str(np.dtype(dtype).type(value)))
     return value
-
-
-def close(a: Any, b: float, dtype: str) -> bool:
-    """Say whether a number is what another one is in a dtype."""
-    if isinstance(a, (bool, complex, str)):
-        return False
-    bits = {"float64": 2.0**-51, "float32": 2.0**-22, "float16": 2.0**-9, "bfloat16": 2.0**-6}.get(dtype, 0.0)
-    return abs(a - b) <= bits * abs(b)
 
 
 def leaf(edge: Edge) -> Edge:
@@ -145,6 +137,8 @@ def norm(operation: Operation) -> Norm | None:
     if operation.kind not in ("AddV2", "Add"):
         return None
     for match in matches(_NORMS, operation.outputs[0]):
+        if match["epsilon"] < 0:
+            continue
         x, mean, variance = match["x"], original(match["mean"]), original(match["variance"])
         axes = moments(x, mean, variance)
         if axes is None:
@@ -164,6 +158,7 @@ def before_reshapes(edge: Edge) -> Edge:
 
 def moments(x: Edge, mean: Edge, variance: Edge) -> tuple[int, ...] | None:
     """Return the axes that mean and variance are the moments of `x` along."""
+    given = [mean, variance]
     mean, variance = before_reshapes(mean), before_reshapes(variance)
     for match in matches(_SPREAD, variance):
         center = seen_through(match["center"])
@@ -172,9 +167,14 @@ def moments(x: Edge, mean: Edge, variance: Edge) -> tuple[int, ...] | None:
         if match["x"] is not x or before_reshapes(center) is not mean:
             continue
         for other in matches(_MEAN, mean):
-            axes = [np.ravel(each["axes"].static).tolist() for each in (match, other)]
-            if other["x"] is x and axes[0] == axes[1]:
-                return tuple(sorted(axis % len(x.shape) for axis in axes[0]))
+            along, same = (np.ravel(each["axes"].static).tolist() for each in (match, other))
+            if other["x"] is not x or along != same:
+                continue
+            axes = tuple(sorted(axis % len(x.shape) for axis in along))
+            shape = tuple(1 if axis in axes else size for axis, size in enumerate(x.shape))
+            # in a square tensor, moments of the rows may stand beside the columns
+            if all(((1,) * len(shape) + edge.shape)[-len(shape) :] == shape for edge in (*given, match["center"])):
+                return axes
     return None
 
 
@@ -389,7 +389,8 @@ _HARD = [("Mul", "x", pattern) for pattern in _HARD_SIGMOID]
 
 def _activation(pattern: Any, function: str, **kwargs: Any) -> Callable[[Operation], Match | None]:
     def find(operation: Operation) -> Match | None:
-        match = next(matches(pattern, operation.outputs[0]), None)
+        out = operation.outputs[0]  # a number with dimensions of its own may give it more than `x` has
+        match = next((match for match in matches(pattern, out) if match["x"].shape == out.shape), None)
         return match and Match([match["x"]], lambda x: call(function, x, **kwargs))
 
     return find
