@@ -430,9 +430,11 @@ def namespace(space: str) -> str:
 
 
 FACE = """
+__all__ = [
+{names}
+]
 {typed}
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
-    __all__ = _public_names({modules})
 {published}
     def __dir__() -> list[str]:
         return {dir}
@@ -466,32 +468,25 @@ ON_DEMAND = """
 def source(doc: str, exports: list[tuple[str, str, str]], module: str, version: str = "") -> str:
     """Return the source of a module that has nothing but names of others: of (module, name, name here).
 
-    A name that is another one here is assigned: to a type checker, an import under another name is private.
+    They are imported, by which an editor finds their docstrings, and are listed, by which they are public to a checker.
     """
     lines = [f"# {HEADER}", f'"""{doc}"""', "", "import typing as _typing", ""]
     dtypes = DTYPES if module == "multiop.ops" else []  # objects of the active backend's framework
-    is_asked = module in ("multiop", "multiop.ops")  # about names that are missing elsewhere
-    tools = [("multiop._loading.suggestions", name, f"_{name}") for name in ["PUBLIC"] * is_asked + ["public_names"]]
+    imported = list(exports)
+    if is_asked := module in ("multiop", "multiop.ops"):  # about names that are missing elsewhere
+        imported.append(("multiop._loading.suggestions", "PUBLIC", "_PUBLIC"))
     if dtypes:
-        tools += [("multiop._values.dtypes", "ALL", "_DTYPES"), ("multiop.dtypes", "dtype_object", "_dtype_object")]
-    imported = [*tools, *(one for one in exports if one[1] == one[2])]
-    assigned = [one for one in exports if one[1] != one[2]]
-    for origin in sorted({origin for origin, _, _ in assigned}):
-        package, _, name = origin.rpartition(".")
-        imported.append((package, name, f"_{name}"))
+        imported += [("multiop._values.dtypes", "ALL", "_DTYPES"), ("multiop.dtypes", "dtype_object", "_dtype_object")]
     for origin in sorted({origin for origin, _, _ in imported}):
         names = {name: here for one, name, here in imported if one == origin}
         lines += [f"from {origin} import (", *(f"    {name} as {names[name]}," for name in ordered(names)), ")"]
     if version:
         lines += ["", f'__version__ = "{version}"']
-    lines += [""] * bool(assigned)
-    lines += [f"{here} = _{origin.rpartition('.')[2]}.{name}" for origin, name, here in assigned]
-    modules = ["__name__", *(f'"{here}"' for origin, name, here in exports if origin == module and name == here)]
     return (
         "\n".join(lines)
         + "\n"
         + FACE.format(
-            modules=", ".join(modules),
+            names="\n".join(f'    "{here}",' for here in ordered(here for _, _, here in exports)),
             published="    _PUBLIC[__name__] = __all__\n" * is_asked,
             dir='[*__all__, "__version__"]' if version else "__all__",
             typed=TYPED.format(dtypes="\n".join(f"    {name}: _DType" for name in dtypes)) if dtypes else "",

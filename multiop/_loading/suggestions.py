@@ -6,7 +6,6 @@ import importlib.util
 import inspect
 import re
 import sys
-import types
 from collections.abc import Callable, Collection, Iterable
 from typing import Any
 
@@ -135,16 +134,6 @@ KEYWORDS = {
 }  # fmt: skip
 
 PUBLIC: dict[str, Collection[str]] = {}  # the names of each namespace, where one may be that was looked for elsewhere
-
-
-def public_names(module: str, *modules: str) -> list[str]:
-    """Return what a module of other modules' names gives: all that is not private, and of modules the ones named."""
-    members = vars(sys.modules[module])
-    return sorted(
-        name
-        for name, value in members.items()
-        if name[0] != "_" and (name in modules or not isinstance(value, types.ModuleType))
-    )
 
 
 class _Missing(AttributeError):

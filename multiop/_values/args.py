@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import inspect
 import itertools
 import operator
@@ -473,8 +474,10 @@ def view_shape(shape: Sequence[Any], before: int, after: int) -> tuple[Any, ...]
 
 
 def choice(value: Any, accepted: tuple[Any, ...], name: str) -> Any:
-    """Return `value` if it is one of `accepted`."""
+    """Return `value`, or what it stands for in an enumeration of another library, if it is one of `accepted`."""
     if type(value).__hash__ is None or value not in accepted:  # whether an array is among them has no one answer
+        if isinstance(value, enum.Enum) and value.value in accepted:
+            return value.value
         raise errors.ArgumentError(f"{name} must be one of {', '.join(map(repr, accepted))}; got {value!r}")
     return value
 

@@ -84,7 +84,7 @@ def gradients(
         ([1.0, 1.0], [3.0, 1.0])
     """
     backend = active()
-    args.choice(unconnected_gradients, UNCONNECTED, "gradients: unconnected_gradients")
+    unconnected_gradients = args.choice(unconnected_gradients, UNCONNECTED, "gradients: unconnected_gradients")
     args.choice(aggregation_method, (None, 0, 1, 2), "gradients: aggregation_method")
     args.bool_flag(colocate_gradients_with_ops, "gradients: colocate_gradients_with_ops")
     args.bool_flag(gate_gradients, "gradients: gate_gradients")

@@ -155,7 +155,9 @@ class GradientTape:
             (108.0, 18.0, None)
         """
         recorded = self._take_record("gradient")
-        args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.gradient: unconnected_gradients")
+        unconnected_gradients = args.choice(
+            unconnected_gradients, UNCONNECTED, "GradientTape.gradient: unconnected_gradients"
+        )
         targets, upstreams = self._targets(target, output_gradients)
         template, flat = self._sources(sources, "gradient")
         try:
@@ -203,7 +205,9 @@ class GradientTape:
             [[2.0, 0.0], [0.0, 4.0]]
         """
         recorded = self._take_record("jacobian")
-        args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.jacobian: unconnected_gradients")
+        unconnected_gradients = args.choice(
+            unconnected_gradients, UNCONNECTED, "GradientTape.jacobian: unconnected_gradients"
+        )
         target = self._real_target(target, "jacobian")
         template, flat = self._sources(sources, "jacobian")
         basis = _flat.Basis([target], self._backend, "GradientTape.jacobian")
@@ -259,7 +263,9 @@ class GradientTape:
             [[[2.0, 0.0], [0.0, 4.0]], [[6.0, 0.0], [0.0, 8.0]]]
         """
         recorded = self._take_record("batch_jacobian")
-        args.choice(unconnected_gradients, UNCONNECTED, "GradientTape.batch_jacobian: unconnected_gradients")
+        unconnected_gradients = args.choice(
+            unconnected_gradients, UNCONNECTED, "GradientTape.batch_jacobian: unconnected_gradients"
+        )
         target = self._real_target(target, "batch_jacobian")
         if not self._backend.is_tensor(source):
             raise errors.ArgumentTypeError(

@@ -5,49 +5,511 @@ import typing as _typing
 
 from multiop._loading.suggestions import (
     PUBLIC as _PUBLIC,
-    public_names as _public_names,
 )
 from multiop._values.dtypes import (
     ALL as _DTYPES,
 )
-from multiop.autodiff import (
-    attach_gradient as _attach_gradient,
-    custom_gradient as _custom_gradient,
-    stop_gradient as _stop_gradient,
-    transforms as _transforms,
+from multiop.autodiff.attach_gradient import (
+    op_attach_gradient as attach_gradient,
+)
+from multiop.autodiff.custom_gradient import (
+    op_custom_gradient as custom_gradient,
+)
+from multiop.autodiff.stop_gradient import (
+    op_stop_gradient as stop_gradient,
+)
+from multiop.autodiff.transforms import (
+    op_jvp as jvp,
 )
 from multiop.dtypes import (
     dtype_object as _dtype_object,
 )
-from multiop.frontends import (
-    activations as _activations,
-    attention as _attention,
-    bitwise as _bitwise,
-    control_flow as _control_flow,
-    conversion as _conversion,
-    convolution as _convolution,
-    creation as _creation,
-    elementwise as _elementwise,
-    images as _images,
-    indexing as _indexing,
-    linalg as _linalg,
-    logical as _logical,
-    losses as _losses,
-    normalization as _normalization,
-    polynomials as _polynomials,
-    pooling as _pooling,
-    products as _products,
-    rearrange as _rearrange,
-    reduction as _reduction,
-    samples as _samples,
-    segment as _segment,
-    shapes as _shapes,
-    signal as _signal,
-    sorting as _sorting,
-    spacing as _spacing,
-    special as _special,
-    statistics as _statistics,
-    windows as _windows,
+from multiop.frontends.activations import (
+    op_celu as celu,
+    op_elu as elu,
+    op_gelu as gelu,
+    op_glu as glu,
+    op_hard_shrink as hard_shrink,
+    op_hard_sigmoid as hard_sigmoid,
+    op_hard_silu as hard_silu,
+    op_hard_swish as hard_swish,
+    op_hard_tanh as hard_tanh,
+    op_leaky_relu as leaky_relu,
+    op_log_sigmoid as log_sigmoid,
+    op_log_softmax as log_softmax,
+    op_relu as relu,
+    op_relu6 as relu6,
+    op_selu as selu,
+    op_sigmoid as sigmoid,
+    op_silu as silu,
+    op_soft_shrink as soft_shrink,
+    op_softmax as softmax,
+    op_softplus as softplus,
+    op_softsign as softsign,
+    op_sparse_plus as sparse_plus,
+    op_sparse_sigmoid as sparse_sigmoid,
+    op_sparsemax as sparsemax,
+    op_squareplus as squareplus,
+    op_swish as swish,
+    op_tanh_shrink as tanh_shrink,
+    op_threshold as threshold,
+)
+from multiop.frontends.attention import (
+    op_dot_product_attention as dot_product_attention,
+)
+from multiop.frontends.bitwise import (
+    op_bitwise_and as bitwise_and,
+    op_bitwise_count as bitwise_count,
+    op_bitwise_invert as bitwise_invert,
+    op_bitwise_left_shift as bitwise_left_shift,
+    op_bitwise_not as bitwise_not,
+    op_bitwise_or as bitwise_or,
+    op_bitwise_right_shift as bitwise_right_shift,
+    op_bitwise_xor as bitwise_xor,
+    op_frexp as frexp,
+    op_gcd as gcd,
+    op_lcm as lcm,
+    op_left_shift as left_shift,
+    op_right_shift as right_shift,
+)
+from multiop.frontends.control_flow import (
+    op_associative_scan as associative_scan,
+    op_cond as cond,
+    op_fori_loop as fori_loop,
+    op_map as map,
+    op_scan as scan,
+    op_switch as switch,
+    op_vectorize as vectorize,
+    op_vectorized_map as vectorized_map,
+    op_while_loop as while_loop,
+)
+from multiop.frontends.conversion import (
+    op_array as array,
+    op_cast as cast,
+    op_convert_to_numpy as convert_to_numpy,
+    op_convert_to_tensor as convert_to_tensor,
+    op_dtype as dtype,
+    op_is_tensor as is_tensor,
+    op_saturate_cast as saturate_cast,
+    op_shape as shape,
+    op_view as view,
+    op_view_as_complex as view_as_complex,
+    op_view_as_real as view_as_real,
+)
+from multiop.frontends.convolution import (
+    op_conv as conv,
+    op_conv_transpose as conv_transpose,
+    op_depthwise_conv as depthwise_conv,
+    op_fold as fold,
+    op_separable_conv as separable_conv,
+    op_unfold as unfold,
+)
+from multiop.frontends.creation import (
+    op_arange as arange,
+    op_copy as copy,
+    op_empty as empty,
+    op_empty_like as empty_like,
+    op_eye as eye,
+    op_full as full,
+    op_full_like as full_like,
+    op_identity as identity,
+    op_linspace as linspace,
+    op_ones as ones,
+    op_ones_like as ones_like,
+    op_zeros as zeros,
+    op_zeros_like as zeros_like,
+)
+from multiop.frontends.elementwise import (
+    op_abs as abs,
+    op_absolute as absolute,
+    op_add as add,
+    op_angle as angle,
+    op_arccos as arccos,
+    op_arccosh as arccosh,
+    op_arcsin as arcsin,
+    op_arcsinh as arcsinh,
+    op_arctan as arctan,
+    op_arctan2 as arctan2,
+    op_arctanh as arctanh,
+    op_cbrt as cbrt,
+    op_ceil as ceil,
+    op_clip as clip,
+    op_conj as conj,
+    op_conjugate as conjugate,
+    op_copysign as copysign,
+    op_cos as cos,
+    op_cosh as cosh,
+    op_deg2rad as deg2rad,
+    op_divide as divide,
+    op_divide_no_nan as divide_no_nan,
+    op_exp as exp,
+    op_exp2 as exp2,
+    op_expm1 as expm1,
+    op_fabs as fabs,
+    op_floor as floor,
+    op_floor_divide as floor_divide,
+    op_fmax as fmax,
+    op_fmin as fmin,
+    op_fmod as fmod,
+    op_heaviside as heaviside,
+    op_hypot as hypot,
+    op_imag as imag,
+    op_ldexp as ldexp,
+    op_log as log,
+    op_log1p as log1p,
+    op_log2 as log2,
+    op_log10 as log10,
+    op_logaddexp as logaddexp,
+    op_logaddexp2 as logaddexp2,
+    op_maximum as maximum,
+    op_minimum as minimum,
+    op_mod as mod,
+    op_modf as modf,
+    op_multiply as multiply,
+    op_nan_to_num as nan_to_num,
+    op_negative as negative,
+    op_nextafter as nextafter,
+    op_polar as polar,
+    op_power as power,
+    op_rad2deg as rad2deg,
+    op_real as real,
+    op_reciprocal as reciprocal,
+    op_round as round,
+    op_rsqrt as rsqrt,
+    op_sign as sign,
+    op_sin as sin,
+    op_sinc as sinc,
+    op_sinh as sinh,
+    op_sqrt as sqrt,
+    op_square as square,
+    op_subtract as subtract,
+    op_tan as tan,
+    op_tanh as tanh,
+    op_true_divide as true_divide,
+    op_trunc as trunc,
+)
+from multiop.frontends.images import (
+    op_image_affine_transform as image_affine_transform,
+    op_image_crop as image_crop,
+    op_image_elastic_transform as image_elastic_transform,
+    op_image_extract_patches as image_extract_patches,
+    op_image_extract_patches_3d as image_extract_patches_3d,
+    op_image_gaussian_blur as image_gaussian_blur,
+    op_image_hsv_to_rgb as image_hsv_to_rgb,
+    op_image_map_coordinates as image_map_coordinates,
+    op_image_pad as image_pad,
+    op_image_perspective_transform as image_perspective_transform,
+    op_image_reconstruct_patches as image_reconstruct_patches,
+    op_image_resize as image_resize,
+    op_image_rgb_to_grayscale as image_rgb_to_grayscale,
+    op_image_rgb_to_hsv as image_rgb_to_hsv,
+    op_image_scale_and_translate as image_scale_and_translate,
+    op_image_sobel_edges as image_sobel_edges,
+    op_image_ssim as image_ssim,
+)
+from multiop.frontends.indexing import (
+    op_add_at as add_at,
+    op_get_item as get_item,
+    op_maximum_at as maximum_at,
+    op_minimum_at as minimum_at,
+    op_multi_hot as multi_hot,
+    op_multiply_at as multiply_at,
+    op_one_hot as one_hot,
+    op_ravel_multi_index as ravel_multi_index,
+    op_scatter as scatter,
+    op_scatter_update as scatter_update,
+    op_select as select,
+    op_set_item as set_item,
+    op_slice as slice,
+    op_slice_update as slice_update,
+    op_subset as subset,
+    op_take as take,
+    op_take_along_axis as take_along_axis,
+    op_unravel_index as unravel_index,
+)
+from multiop.frontends.linalg import (
+    op_cdist as cdist,
+    op_cholesky as cholesky,
+    op_cholesky_inverse as cholesky_inverse,
+    op_det as det,
+    op_eig as eig,
+    op_eigh as eigh,
+    op_eigvals as eigvals,
+    op_eigvalsh as eigvalsh,
+    op_expm as expm,
+    op_inv as inv,
+    op_logdet as logdet,
+    op_logm as logm,
+    op_lstsq as lstsq,
+    op_lu_factor as lu_factor,
+    op_matrix_power as matrix_power,
+    op_matrix_rank as matrix_rank,
+    op_norm as norm,
+    op_pinv as pinv,
+    op_polar_decomposition as polar_decomposition,
+    op_qr as qr,
+    op_slogdet as slogdet,
+    op_solve as solve,
+    op_solve_sylvester as solve_sylvester,
+    op_solve_triangular as solve_triangular,
+    op_sqrtm as sqrtm,
+    op_svd as svd,
+    op_svdvals as svdvals,
+)
+from multiop.frontends.logical import (
+    op_allclose as allclose,
+    op_equal as equal,
+    op_greater as greater,
+    op_greater_equal as greater_equal,
+    op_isclose as isclose,
+    op_isfinite as isfinite,
+    op_isinf as isinf,
+    op_isnan as isnan,
+    op_isneginf as isneginf,
+    op_isposinf as isposinf,
+    op_isreal as isreal,
+    op_less as less,
+    op_less_equal as less_equal,
+    op_logical_and as logical_and,
+    op_logical_not as logical_not,
+    op_logical_or as logical_or,
+    op_logical_xor as logical_xor,
+    op_nonzero as nonzero,
+    op_not_equal as not_equal,
+    op_signbit as signbit,
+    op_where as where,
+)
+from multiop.frontends.losses import (
+    op_binary_crossentropy as binary_crossentropy,
+    op_categorical_crossentropy as categorical_crossentropy,
+    op_ctc_decode as ctc_decode,
+    op_ctc_loss as ctc_loss,
+    op_psnr as psnr,
+    op_sparse_categorical_crossentropy as sparse_categorical_crossentropy,
+)
+from multiop.frontends.normalization import (
+    op_batch_normalization as batch_normalization,
+    op_batch_normalization_with_moments as batch_normalization_with_moments,
+    op_layer_normalization as layer_normalization,
+    op_normalize as normalize,
+    op_rms_normalization as rms_normalization,
+)
+from multiop.frontends.polynomials import (
+    op_poly as poly,
+    op_polyfit as polyfit,
+    op_polyval as polyval,
+    op_roots as roots,
+)
+from multiop.frontends.pooling import (
+    op_adaptive_average_pool as adaptive_average_pool,
+    op_adaptive_max_pool as adaptive_max_pool,
+    op_average_pool as average_pool,
+    op_depth_to_space as depth_to_space,
+    op_max_pool as max_pool,
+    op_space_to_depth as space_to_depth,
+)
+from multiop.frontends.products import (
+    op_cross as cross,
+    op_dot as dot,
+    op_einsum as einsum,
+    op_inner as inner,
+    op_kron as kron,
+    op_matmul as matmul,
+    op_outer as outer,
+    op_tensordot as tensordot,
+    op_trace as trace,
+    op_vander as vander,
+    op_vdot as vdot,
+)
+from multiop.frontends.rearrange import (
+    op_rearrange as rearrange,
+)
+from multiop.frontends.reduction import (
+    op_all as all,
+    op_amax as amax,
+    op_amin as amin,
+    op_any as any,
+    op_argmax as argmax,
+    op_argmin as argmin,
+    op_average as average,
+    op_count_nonzero as count_nonzero,
+    op_cumprod as cumprod,
+    op_cumsum as cumsum,
+    op_diff as diff,
+    op_logsumexp as logsumexp,
+    op_max as max,
+    op_mean as mean,
+    op_min as min,
+    op_prod as prod,
+    op_ptp as ptp,
+    op_std as std,
+    op_sum as sum,
+    op_var as var,
+)
+from multiop.frontends.samples import (
+    op_gradient as gradient,
+    op_interp as interp,
+    op_unwrap as unwrap,
+)
+from multiop.frontends.segment import (
+    op_segment_max as segment_max,
+    op_segment_min as segment_min,
+    op_segment_prod as segment_prod,
+    op_segment_sum as segment_sum,
+)
+from multiop.frontends.shapes import (
+    op_append as append,
+    op_array_split as array_split,
+    op_block_diag as block_diag,
+    op_broadcast_arrays as broadcast_arrays,
+    op_broadcast_shapes as broadcast_shapes,
+    op_broadcast_to as broadcast_to,
+    op_column_stack as column_stack,
+    op_concatenate as concatenate,
+    op_diag as diag,
+    op_diagflat as diagflat,
+    op_diagonal as diagonal,
+    op_dsplit as dsplit,
+    op_dstack as dstack,
+    op_expand_dims as expand_dims,
+    op_flip as flip,
+    op_fliplr as fliplr,
+    op_flipud as flipud,
+    op_hsplit as hsplit,
+    op_hstack as hstack,
+    op_meshgrid as meshgrid,
+    op_moveaxis as moveaxis,
+    op_ndim as ndim,
+    op_pad as pad,
+    op_ravel as ravel,
+    op_repeat as repeat,
+    op_reshape as reshape,
+    op_roll as roll,
+    op_rot90 as rot90,
+    op_set_diag as set_diag,
+    op_size as size,
+    op_split as split,
+    op_squeeze as squeeze,
+    op_stack as stack,
+    op_swapaxes as swapaxes,
+    op_tile as tile,
+    op_transpose as transpose,
+    op_tri as tri,
+    op_tril as tril,
+    op_tril_indices as tril_indices,
+    op_triu as triu,
+    op_triu_indices as triu_indices,
+    op_unstack as unstack,
+    op_vsplit as vsplit,
+    op_vstack as vstack,
+)
+from multiop.frontends.signal import (
+    op_extract_sequences as extract_sequences,
+    op_fft as fft,
+    op_fft2 as fft2,
+    op_fftfreq as fftfreq,
+    op_fftn as fftn,
+    op_fftshift as fftshift,
+    op_hfft as hfft,
+    op_ifft as ifft,
+    op_ifft2 as ifft2,
+    op_ifftn as ifftn,
+    op_ifftshift as ifftshift,
+    op_ihfft as ihfft,
+    op_irfft as irfft,
+    op_irfftn as irfftn,
+    op_istft as istft,
+    op_rfft as rfft,
+    op_rfftfreq as rfftfreq,
+    op_rfftn as rfftn,
+    op_stft as stft,
+)
+from multiop.frontends.sorting import (
+    op_argpartition as argpartition,
+    op_argsort as argsort,
+    op_bincount as bincount,
+    op_digitize as digitize,
+    op_histogram as histogram,
+    op_in_top_k as in_top_k,
+    op_intersect1d as intersect1d,
+    op_isin as isin,
+    op_lexsort as lexsort,
+    op_searchsorted as searchsorted,
+    op_setdiff1d as setdiff1d,
+    op_sort as sort,
+    op_top_k as top_k,
+    op_union1d as union1d,
+    op_unique as unique,
+)
+from multiop.frontends.spacing import (
+    op_geomspace as geomspace,
+    op_logspace as logspace,
+)
+from multiop.frontends.special import (
+    op_beta as beta,
+    op_betainc as betainc,
+    op_betaln as betaln,
+    op_digamma as digamma,
+    op_entr as entr,
+    op_erf as erf,
+    op_erfc as erfc,
+    op_erfcinv as erfcinv,
+    op_erfcx as erfcx,
+    op_erfinv as erfinv,
+    op_gamma as gamma,
+    op_gammainc as gammainc,
+    op_gammaincc as gammaincc,
+    op_i0 as i0,
+    op_iv as iv,
+    op_ive as ive,
+    op_jv as jv,
+    op_kl_div as kl_div,
+    op_kv as kv,
+    op_kve as kve,
+    op_lgamma as lgamma,
+    op_log_ndtr as log_ndtr,
+    op_logit as logit,
+    op_multigammaln as multigammaln,
+    op_ndtr as ndtr,
+    op_ndtri as ndtri,
+    op_polygamma as polygamma,
+    op_rel_entr as rel_entr,
+    op_xlog1py as xlog1py,
+    op_xlogy as xlogy,
+    op_yv as yv,
+    op_zeta as zeta,
+)
+from multiop.frontends.statistics import (
+    op_convolve as convolve,
+    op_corrcoef as corrcoef,
+    op_correlate as correlate,
+    op_cov as cov,
+    op_median as median,
+    op_moments as moments,
+    op_nanargmax as nanargmax,
+    op_nanargmin as nanargmin,
+    op_nancumprod as nancumprod,
+    op_nancumsum as nancumsum,
+    op_nanmax as nanmax,
+    op_nanmean as nanmean,
+    op_nanmedian as nanmedian,
+    op_nanmin as nanmin,
+    op_nanpercentile as nanpercentile,
+    op_nanprod as nanprod,
+    op_nanquantile as nanquantile,
+    op_nanstd as nanstd,
+    op_nansum as nansum,
+    op_nanvar as nanvar,
+    op_percentile as percentile,
+    op_quantile as quantile,
+    op_trapezoid as trapezoid,
+)
+from multiop.frontends.windows import (
+    op_bartlett as bartlett,
+    op_blackman as blackman,
+    op_hamming as hamming,
+    op_hanning as hanning,
+    op_kaiser as kaiser,
 )
 from multiop.operation import (
     Operation as Operation,
@@ -62,442 +524,449 @@ from multiop.scopes import (
     name_scope as name_scope,
 )
 
-relu = _activations.op_relu
-sigmoid = _activations.op_sigmoid
-softplus = _activations.op_softplus
-softmax = _activations.op_softmax
-log_softmax = _activations.op_log_softmax
-relu6 = _activations.op_relu6
-leaky_relu = _activations.op_leaky_relu
-elu = _activations.op_elu
-celu = _activations.op_celu
-selu = _activations.op_selu
-silu = _activations.op_silu
-gelu = _activations.op_gelu
-glu = _activations.op_glu
-log_sigmoid = _activations.op_log_sigmoid
-softsign = _activations.op_softsign
-soft_shrink = _activations.op_soft_shrink
-hard_shrink = _activations.op_hard_shrink
-tanh_shrink = _activations.op_tanh_shrink
-threshold = _activations.op_threshold
-hard_sigmoid = _activations.op_hard_sigmoid
-hard_silu = _activations.op_hard_silu
-sparse_plus = _activations.op_sparse_plus
-sparse_sigmoid = _activations.op_sparse_sigmoid
-squareplus = _activations.op_squareplus
-sparsemax = _activations.op_sparsemax
-hard_tanh = _activations.op_hard_tanh
-hard_swish = _activations.op_hard_swish
-swish = _activations.op_swish
-dot_product_attention = _attention.op_dot_product_attention
-bitwise_and = _bitwise.op_bitwise_and
-bitwise_or = _bitwise.op_bitwise_or
-bitwise_xor = _bitwise.op_bitwise_xor
-bitwise_invert = _bitwise.op_bitwise_invert
-left_shift = _bitwise.op_left_shift
-right_shift = _bitwise.op_right_shift
-gcd = _bitwise.op_gcd
-lcm = _bitwise.op_lcm
-bitwise_not = _bitwise.op_bitwise_not
-bitwise_left_shift = _bitwise.op_bitwise_left_shift
-bitwise_right_shift = _bitwise.op_bitwise_right_shift
-bitwise_count = _bitwise.op_bitwise_count
-frexp = _bitwise.op_frexp
-cond = _control_flow.op_cond
-switch = _control_flow.op_switch
-while_loop = _control_flow.op_while_loop
-fori_loop = _control_flow.op_fori_loop
-scan = _control_flow.op_scan
-associative_scan = _control_flow.op_associative_scan
-map = _control_flow.op_map
-vectorized_map = _control_flow.op_vectorized_map
-vectorize = _control_flow.op_vectorize
-convert_to_tensor = _conversion.op_convert_to_tensor
-convert_to_numpy = _conversion.op_convert_to_numpy
-cast = _conversion.op_cast
-view = _conversion.op_view
-view_as_complex = _conversion.op_view_as_complex
-dtype = _conversion.op_dtype
-shape = _conversion.op_shape
-is_tensor = _conversion.op_is_tensor
-view_as_real = _conversion.op_view_as_real
-saturate_cast = _conversion.op_saturate_cast
-array = _conversion.op_array
-conv = _convolution.op_conv
-conv_transpose = _convolution.op_conv_transpose
-unfold = _convolution.op_unfold
-fold = _convolution.op_fold
-depthwise_conv = _convolution.op_depthwise_conv
-separable_conv = _convolution.op_separable_conv
-zeros = _creation.op_zeros
-ones = _creation.op_ones
-full = _creation.op_full
-zeros_like = _creation.op_zeros_like
-ones_like = _creation.op_ones_like
-full_like = _creation.op_full_like
-arange = _creation.op_arange
-eye = _creation.op_eye
-copy = _creation.op_copy
-linspace = _creation.op_linspace
-empty = _creation.op_empty
-empty_like = _creation.op_empty_like
-identity = _creation.op_identity
-add = _elementwise.op_add
-subtract = _elementwise.op_subtract
-multiply = _elementwise.op_multiply
-divide = _elementwise.op_divide
-floor_divide = _elementwise.op_floor_divide
-mod = _elementwise.op_mod
-power = _elementwise.op_power
-negative = _elementwise.op_negative
-reciprocal = _elementwise.op_reciprocal
-sign = _elementwise.op_sign
-abs = _elementwise.op_abs
-square = _elementwise.op_square
-sqrt = _elementwise.op_sqrt
-rsqrt = _elementwise.op_rsqrt
-exp = _elementwise.op_exp
-exp2 = _elementwise.op_exp2
-expm1 = _elementwise.op_expm1
-log = _elementwise.op_log
-log2 = _elementwise.op_log2
-log10 = _elementwise.op_log10
-log1p = _elementwise.op_log1p
-maximum = _elementwise.op_maximum
-minimum = _elementwise.op_minimum
-clip = _elementwise.op_clip
-round = _elementwise.op_round
-floor = _elementwise.op_floor
-ceil = _elementwise.op_ceil
-trunc = _elementwise.op_trunc
-sin = _elementwise.op_sin
-cos = _elementwise.op_cos
-tan = _elementwise.op_tan
-arcsin = _elementwise.op_arcsin
-arccos = _elementwise.op_arccos
-arctan = _elementwise.op_arctan
-arctan2 = _elementwise.op_arctan2
-sinh = _elementwise.op_sinh
-cosh = _elementwise.op_cosh
-tanh = _elementwise.op_tanh
-arcsinh = _elementwise.op_arcsinh
-arccosh = _elementwise.op_arccosh
-arctanh = _elementwise.op_arctanh
-hypot = _elementwise.op_hypot
-real = _elementwise.op_real
-imag = _elementwise.op_imag
-conj = _elementwise.op_conj
-divide_no_nan = _elementwise.op_divide_no_nan
-logaddexp = _elementwise.op_logaddexp
-logaddexp2 = _elementwise.op_logaddexp2
-nan_to_num = _elementwise.op_nan_to_num
-cbrt = _elementwise.op_cbrt
-fmod = _elementwise.op_fmod
-heaviside = _elementwise.op_heaviside
-ldexp = _elementwise.op_ldexp
-nextafter = _elementwise.op_nextafter
-polar = _elementwise.op_polar
-true_divide = _elementwise.op_true_divide
-absolute = _elementwise.op_absolute
-conjugate = _elementwise.op_conjugate
-fabs = _elementwise.op_fabs
-deg2rad = _elementwise.op_deg2rad
-rad2deg = _elementwise.op_rad2deg
-angle = _elementwise.op_angle
-fmax = _elementwise.op_fmax
-fmin = _elementwise.op_fmin
-copysign = _elementwise.op_copysign
-modf = _elementwise.op_modf
-sinc = _elementwise.op_sinc
-image_rgb_to_grayscale = _images.op_image_rgb_to_grayscale
-image_rgb_to_hsv = _images.op_image_rgb_to_hsv
-image_hsv_to_rgb = _images.op_image_hsv_to_rgb
-image_crop = _images.op_image_crop
-image_pad = _images.op_image_pad
-image_resize = _images.op_image_resize
-image_affine_transform = _images.op_image_affine_transform
-image_perspective_transform = _images.op_image_perspective_transform
-image_map_coordinates = _images.op_image_map_coordinates
-image_extract_patches = _images.op_image_extract_patches
-image_extract_patches_3d = _images.op_image_extract_patches_3d
-image_reconstruct_patches = _images.op_image_reconstruct_patches
-image_gaussian_blur = _images.op_image_gaussian_blur
-image_sobel_edges = _images.op_image_sobel_edges
-image_ssim = _images.op_image_ssim
-image_elastic_transform = _images.op_image_elastic_transform
-image_scale_and_translate = _images.op_image_scale_and_translate
-take = _indexing.op_take
-take_along_axis = _indexing.op_take_along_axis
-get_item = _indexing.op_get_item
-slice = _indexing.op_slice
-slice_update = _indexing.op_slice_update
-scatter = _indexing.op_scatter
-scatter_update = _indexing.op_scatter_update
-select = _indexing.op_select
-unravel_index = _indexing.op_unravel_index
-one_hot = _indexing.op_one_hot
-ravel_multi_index = _indexing.op_ravel_multi_index
-set_item = _indexing.op_set_item
-add_at = _indexing.op_add_at
-multiply_at = _indexing.op_multiply_at
-maximum_at = _indexing.op_maximum_at
-minimum_at = _indexing.op_minimum_at
-subset = _indexing.op_subset
-multi_hot = _indexing.op_multi_hot
-cholesky = _linalg.op_cholesky
-det = _linalg.op_det
-slogdet = _linalg.op_slogdet
-inv = _linalg.op_inv
-pinv = _linalg.op_pinv
-solve = _linalg.op_solve
-solve_triangular = _linalg.op_solve_triangular
-expm = _linalg.op_expm
-lu_factor = _linalg.op_lu_factor
-qr = _linalg.op_qr
-svd = _linalg.op_svd
-eigh = _linalg.op_eigh
-eig = _linalg.op_eig
-eigvalsh = _linalg.op_eigvalsh
-eigvals = _linalg.op_eigvals
-svdvals = _linalg.op_svdvals
-logdet = _linalg.op_logdet
-cholesky_inverse = _linalg.op_cholesky_inverse
-lstsq = _linalg.op_lstsq
-matrix_power = _linalg.op_matrix_power
-matrix_rank = _linalg.op_matrix_rank
-norm = _linalg.op_norm
-cdist = _linalg.op_cdist
-solve_sylvester = _linalg.op_solve_sylvester
-polar_decomposition = _linalg.op_polar_decomposition
-sqrtm = _linalg.op_sqrtm
-logm = _linalg.op_logm
-equal = _logical.op_equal
-not_equal = _logical.op_not_equal
-less = _logical.op_less
-less_equal = _logical.op_less_equal
-greater = _logical.op_greater
-greater_equal = _logical.op_greater_equal
-isnan = _logical.op_isnan
-isinf = _logical.op_isinf
-isfinite = _logical.op_isfinite
-logical_and = _logical.op_logical_and
-logical_or = _logical.op_logical_or
-logical_xor = _logical.op_logical_xor
-logical_not = _logical.op_logical_not
-where = _logical.op_where
-nonzero = _logical.op_nonzero
-isposinf = _logical.op_isposinf
-isneginf = _logical.op_isneginf
-isreal = _logical.op_isreal
-signbit = _logical.op_signbit
-isclose = _logical.op_isclose
-allclose = _logical.op_allclose
-binary_crossentropy = _losses.op_binary_crossentropy
-categorical_crossentropy = _losses.op_categorical_crossentropy
-sparse_categorical_crossentropy = _losses.op_sparse_categorical_crossentropy
-ctc_loss = _losses.op_ctc_loss
-ctc_decode = _losses.op_ctc_decode
-psnr = _losses.op_psnr
-normalize = _normalization.op_normalize
-batch_normalization = _normalization.op_batch_normalization
-batch_normalization_with_moments = _normalization.op_batch_normalization_with_moments
-layer_normalization = _normalization.op_layer_normalization
-rms_normalization = _normalization.op_rms_normalization
-polyval = _polynomials.op_polyval
-poly = _polynomials.op_poly
-roots = _polynomials.op_roots
-polyfit = _polynomials.op_polyfit
-average_pool = _pooling.op_average_pool
-max_pool = _pooling.op_max_pool
-adaptive_average_pool = _pooling.op_adaptive_average_pool
-adaptive_max_pool = _pooling.op_adaptive_max_pool
-depth_to_space = _pooling.op_depth_to_space
-space_to_depth = _pooling.op_space_to_depth
-matmul = _products.op_matmul
-einsum = _products.op_einsum
-tensordot = _products.op_tensordot
-trace = _products.op_trace
-dot = _products.op_dot
-inner = _products.op_inner
-outer = _products.op_outer
-vdot = _products.op_vdot
-kron = _products.op_kron
-cross = _products.op_cross
-vander = _products.op_vander
-rearrange = _rearrange.op_rearrange
-sum = _reduction.op_sum
-prod = _reduction.op_prod
-mean = _reduction.op_mean
-var = _reduction.op_var
-std = _reduction.op_std
-max = _reduction.op_max
-min = _reduction.op_min
-argmax = _reduction.op_argmax
-argmin = _reduction.op_argmin
-all = _reduction.op_all
-any = _reduction.op_any
-logsumexp = _reduction.op_logsumexp
-cumsum = _reduction.op_cumsum
-cumprod = _reduction.op_cumprod
-amax = _reduction.op_amax
-amin = _reduction.op_amin
-count_nonzero = _reduction.op_count_nonzero
-ptp = _reduction.op_ptp
-average = _reduction.op_average
-diff = _reduction.op_diff
-interp = _samples.op_interp
-gradient = _samples.op_gradient
-unwrap = _samples.op_unwrap
-segment_sum = _segment.op_segment_sum
-segment_max = _segment.op_segment_max
-segment_min = _segment.op_segment_min
-segment_prod = _segment.op_segment_prod
-reshape = _shapes.op_reshape
-transpose = _shapes.op_transpose
-swapaxes = _shapes.op_swapaxes
-moveaxis = _shapes.op_moveaxis
-expand_dims = _shapes.op_expand_dims
-squeeze = _shapes.op_squeeze
-concatenate = _shapes.op_concatenate
-stack = _shapes.op_stack
-split = _shapes.op_split
-broadcast_to = _shapes.op_broadcast_to
-flip = _shapes.op_flip
-tile = _shapes.op_tile
-repeat = _shapes.op_repeat
-roll = _shapes.op_roll
-pad = _shapes.op_pad
-unstack = _shapes.op_unstack
-diagonal = _shapes.op_diagonal
-ravel = _shapes.op_ravel
-ndim = _shapes.op_ndim
-size = _shapes.op_size
-hstack = _shapes.op_hstack
-vstack = _shapes.op_vstack
-dstack = _shapes.op_dstack
-column_stack = _shapes.op_column_stack
-append = _shapes.op_append
-array_split = _shapes.op_array_split
-hsplit = _shapes.op_hsplit
-vsplit = _shapes.op_vsplit
-dsplit = _shapes.op_dsplit
-fliplr = _shapes.op_fliplr
-flipud = _shapes.op_flipud
-rot90 = _shapes.op_rot90
-broadcast_arrays = _shapes.op_broadcast_arrays
-broadcast_shapes = _shapes.op_broadcast_shapes
-meshgrid = _shapes.op_meshgrid
-diag = _shapes.op_diag
-diagflat = _shapes.op_diagflat
-tri = _shapes.op_tri
-tril = _shapes.op_tril
-triu = _shapes.op_triu
-set_diag = _shapes.op_set_diag
-tril_indices = _shapes.op_tril_indices
-triu_indices = _shapes.op_triu_indices
-block_diag = _shapes.op_block_diag
-fftn = _signal.op_fftn
-ifftn = _signal.op_ifftn
-rfftn = _signal.op_rfftn
-irfftn = _signal.op_irfftn
-extract_sequences = _signal.op_extract_sequences
-fft = _signal.op_fft
-ifft = _signal.op_ifft
-fft2 = _signal.op_fft2
-ifft2 = _signal.op_ifft2
-rfft = _signal.op_rfft
-irfft = _signal.op_irfft
-stft = _signal.op_stft
-istft = _signal.op_istft
-hfft = _signal.op_hfft
-ihfft = _signal.op_ihfft
-fftfreq = _signal.op_fftfreq
-rfftfreq = _signal.op_rfftfreq
-fftshift = _signal.op_fftshift
-ifftshift = _signal.op_ifftshift
-sort = _sorting.op_sort
-argsort = _sorting.op_argsort
-searchsorted = _sorting.op_searchsorted
-top_k = _sorting.op_top_k
-digitize = _sorting.op_digitize
-bincount = _sorting.op_bincount
-in_top_k = _sorting.op_in_top_k
-argpartition = _sorting.op_argpartition
-unique = _sorting.op_unique
-lexsort = _sorting.op_lexsort
-isin = _sorting.op_isin
-histogram = _sorting.op_histogram
-setdiff1d = _sorting.op_setdiff1d
-union1d = _sorting.op_union1d
-intersect1d = _sorting.op_intersect1d
-logspace = _spacing.op_logspace
-geomspace = _spacing.op_geomspace
-erf = _special.op_erf
-erfc = _special.op_erfc
-erfinv = _special.op_erfinv
-i0 = _special.op_i0
-lgamma = _special.op_lgamma
-digamma = _special.op_digamma
-polygamma = _special.op_polygamma
-gammainc = _special.op_gammainc
-gammaincc = _special.op_gammaincc
-betainc = _special.op_betainc
-gamma = _special.op_gamma
-betaln = _special.op_betaln
-beta = _special.op_beta
-xlogy = _special.op_xlogy
-xlog1py = _special.op_xlog1py
-erfcx = _special.op_erfcx
-erfcinv = _special.op_erfcinv
-ndtr = _special.op_ndtr
-log_ndtr = _special.op_log_ndtr
-ndtri = _special.op_ndtri
-logit = _special.op_logit
-entr = _special.op_entr
-rel_entr = _special.op_rel_entr
-kl_div = _special.op_kl_div
-multigammaln = _special.op_multigammaln
-zeta = _special.op_zeta
-jv = _special.op_jv
-yv = _special.op_yv
-iv = _special.op_iv
-ive = _special.op_ive
-kv = _special.op_kv
-kve = _special.op_kve
-correlate = _statistics.op_correlate
-convolve = _statistics.op_convolve
-nansum = _statistics.op_nansum
-nanprod = _statistics.op_nanprod
-nancumsum = _statistics.op_nancumsum
-nancumprod = _statistics.op_nancumprod
-nanmean = _statistics.op_nanmean
-nanvar = _statistics.op_nanvar
-nanstd = _statistics.op_nanstd
-nanmax = _statistics.op_nanmax
-nanmin = _statistics.op_nanmin
-nanargmax = _statistics.op_nanargmax
-nanargmin = _statistics.op_nanargmin
-quantile = _statistics.op_quantile
-percentile = _statistics.op_percentile
-median = _statistics.op_median
-nanquantile = _statistics.op_nanquantile
-nanpercentile = _statistics.op_nanpercentile
-nanmedian = _statistics.op_nanmedian
-moments = _statistics.op_moments
-corrcoef = _statistics.op_corrcoef
-cov = _statistics.op_cov
-trapezoid = _statistics.op_trapezoid
-kaiser = _windows.op_kaiser
-bartlett = _windows.op_bartlett
-hanning = _windows.op_hanning
-hamming = _windows.op_hamming
-blackman = _windows.op_blackman
-attach_gradient = _attach_gradient.op_attach_gradient
-custom_gradient = _custom_gradient.op_custom_gradient
-stop_gradient = _stop_gradient.op_stop_gradient
-jvp = _transforms.op_jvp
-
+__all__ = [
+    "Operation",
+    "abs",
+    "absolute",
+    "adaptive_average_pool",
+    "adaptive_max_pool",
+    "add",
+    "add_at",
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "angle",
+    "any",
+    "append",
+    "arange",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "argmax",
+    "argmin",
+    "argpartition",
+    "argsort",
+    "array",
+    "array_split",
+    "associative_scan",
+    "attach_gradient",
+    "average",
+    "average_pool",
+    "bartlett",
+    "batch_normalization",
+    "batch_normalization_with_moments",
+    "beta",
+    "betainc",
+    "betaln",
+    "binary_crossentropy",
+    "bincount",
+    "bitwise_and",
+    "bitwise_count",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "blackman",
+    "block_diag",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "cast",
+    "categorical_crossentropy",
+    "cbrt",
+    "cdist",
+    "ceil",
+    "celu",
+    "cholesky",
+    "cholesky_inverse",
+    "clip",
+    "column_stack",
+    "concatenate",
+    "cond",
+    "conj",
+    "conjugate",
+    "conv",
+    "conv_transpose",
+    "convert_to_numpy",
+    "convert_to_tensor",
+    "convolve",
+    "copy",
+    "copysign",
+    "corrcoef",
+    "correlate",
+    "cos",
+    "cosh",
+    "count_nonzero",
+    "cov",
+    "cross",
+    "ctc_decode",
+    "ctc_loss",
+    "cumprod",
+    "cumsum",
+    "custom_gradient",
+    "deg2rad",
+    "depth_to_space",
+    "depthwise_conv",
+    "det",
+    "diag",
+    "diagflat",
+    "diagonal",
+    "diff",
+    "digamma",
+    "digitize",
+    "divide",
+    "divide_no_nan",
+    "dot",
+    "dot_product_attention",
+    "dsplit",
+    "dstack",
+    "dtype",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "einsum",
+    "elu",
+    "empty",
+    "empty_like",
+    "entr",
+    "equal",
+    "erf",
+    "erfc",
+    "erfcinv",
+    "erfcx",
+    "erfinv",
+    "exp",
+    "exp2",
+    "expand_dims",
+    "expm",
+    "expm1",
+    "extract_sequences",
+    "eye",
+    "fabs",
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "flip",
+    "fliplr",
+    "flipud",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "fold",
+    "fori_loop",
+    "frexp",
+    "full",
+    "full_like",
+    "gamma",
+    "gammainc",
+    "gammaincc",
+    "gcd",
+    "gelu",
+    "geomspace",
+    "get_item",
+    "glu",
+    "gradient",
+    "greater",
+    "greater_equal",
+    "hamming",
+    "hanning",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_swish",
+    "hard_tanh",
+    "heaviside",
+    "hfft",
+    "histogram",
+    "hsplit",
+    "hstack",
+    "hypot",
+    "i0",
+    "identity",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "imag",
+    "image",
+    "image_affine_transform",
+    "image_crop",
+    "image_elastic_transform",
+    "image_extract_patches",
+    "image_extract_patches_3d",
+    "image_gaussian_blur",
+    "image_hsv_to_rgb",
+    "image_map_coordinates",
+    "image_pad",
+    "image_perspective_transform",
+    "image_reconstruct_patches",
+    "image_resize",
+    "image_rgb_to_grayscale",
+    "image_rgb_to_hsv",
+    "image_scale_and_translate",
+    "image_sobel_edges",
+    "image_ssim",
+    "in_top_k",
+    "inner",
+    "interp",
+    "intersect1d",
+    "inv",
+    "irfft",
+    "irfftn",
+    "is_tensor",
+    "isclose",
+    "isfinite",
+    "isin",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "istft",
+    "iv",
+    "ive",
+    "jv",
+    "jvp",
+    "kaiser",
+    "kl_div",
+    "kron",
+    "kv",
+    "kve",
+    "layer_normalization",
+    "lcm",
+    "ldexp",
+    "leaky_relu",
+    "left_shift",
+    "less",
+    "less_equal",
+    "lexsort",
+    "lgamma",
+    "linalg",
+    "linspace",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "log_ndtr",
+    "log_sigmoid",
+    "log_softmax",
+    "logaddexp",
+    "logaddexp2",
+    "logdet",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logit",
+    "logm",
+    "logspace",
+    "logsumexp",
+    "lstsq",
+    "lu_factor",
+    "map",
+    "matmul",
+    "matrix_power",
+    "matrix_rank",
+    "max",
+    "max_pool",
+    "maximum",
+    "maximum_at",
+    "mean",
+    "median",
+    "meshgrid",
+    "min",
+    "minimum",
+    "minimum_at",
+    "mod",
+    "modf",
+    "moments",
+    "moveaxis",
+    "multi_hot",
+    "multigammaln",
+    "multiply",
+    "multiply_at",
+    "name_scope",
+    "nan_to_num",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "ndim",
+    "ndtr",
+    "ndtri",
+    "negative",
+    "nextafter",
+    "nn",
+    "nonzero",
+    "norm",
+    "normalize",
+    "not_equal",
+    "numpy",
+    "one_hot",
+    "ones",
+    "ones_like",
+    "outer",
+    "pad",
+    "percentile",
+    "pinv",
+    "polar",
+    "polar_decomposition",
+    "poly",
+    "polyfit",
+    "polygamma",
+    "polyval",
+    "power",
+    "prod",
+    "psnr",
+    "ptp",
+    "qr",
+    "quantile",
+    "rad2deg",
+    "ravel",
+    "ravel_multi_index",
+    "real",
+    "rearrange",
+    "reciprocal",
+    "rel_entr",
+    "relu",
+    "relu6",
+    "repeat",
+    "reshape",
+    "rfft",
+    "rfftfreq",
+    "rfftn",
+    "right_shift",
+    "rms_normalization",
+    "roll",
+    "roots",
+    "rot90",
+    "round",
+    "rsqrt",
+    "saturate_cast",
+    "scan",
+    "scatter",
+    "scatter_update",
+    "searchsorted",
+    "segment_max",
+    "segment_min",
+    "segment_prod",
+    "segment_sum",
+    "select",
+    "selu",
+    "separable_conv",
+    "set_diag",
+    "set_item",
+    "setdiff1d",
+    "shape",
+    "sigmoid",
+    "sign",
+    "signbit",
+    "silu",
+    "sin",
+    "sinc",
+    "sinh",
+    "size",
+    "slice",
+    "slice_update",
+    "slogdet",
+    "soft_shrink",
+    "softmax",
+    "softplus",
+    "softsign",
+    "solve",
+    "solve_sylvester",
+    "solve_triangular",
+    "sort",
+    "space_to_depth",
+    "sparse_categorical_crossentropy",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "sparsemax",
+    "split",
+    "sqrt",
+    "sqrtm",
+    "square",
+    "squareplus",
+    "squeeze",
+    "stack",
+    "std",
+    "stft",
+    "stop_gradient",
+    "subset",
+    "subtract",
+    "sum",
+    "svd",
+    "svdvals",
+    "swapaxes",
+    "swish",
+    "switch",
+    "take",
+    "take_along_axis",
+    "tan",
+    "tanh",
+    "tanh_shrink",
+    "tensordot",
+    "threshold",
+    "tile",
+    "top_k",
+    "trace",
+    "transpose",
+    "trapezoid",
+    "tri",
+    "tril",
+    "tril_indices",
+    "triu",
+    "triu_indices",
+    "true_divide",
+    "trunc",
+    "unfold",
+    "union1d",
+    "unique",
+    "unravel_index",
+    "unstack",
+    "unwrap",
+    "vander",
+    "var",
+    "vdot",
+    "vectorize",
+    "vectorized_map",
+    "view",
+    "view_as_complex",
+    "view_as_real",
+    "vsplit",
+    "vstack",
+    "where",
+    "while_loop",
+    "xlog1py",
+    "xlogy",
+    "yv",
+    "zeros",
+    "zeros_like",
+    "zeta",
+]
 
 if _typing.TYPE_CHECKING:
     from multiop._values.types import DType as _DType
@@ -519,7 +988,6 @@ if _typing.TYPE_CHECKING:
     complex128: _DType
 
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
-    __all__ = _public_names(__name__, "image", "linalg", "nn", "numpy")
     _PUBLIC[__name__] = __all__
 
     def __dir__() -> list[str]:

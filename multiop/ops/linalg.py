@@ -3,41 +3,61 @@
 
 import typing as _typing
 
-from multiop._loading.suggestions import (
-    public_names as _public_names,
-)
-from multiop.frontends import (
-    linalg as _linalg,
+from multiop.frontends.linalg import (
+    op_cholesky as cholesky,
+    op_cholesky_inverse as cholesky_inverse,
+    op_det as det,
+    op_eig as eig,
+    op_eigh as eigh,
+    op_eigvals as eigvals,
+    op_eigvalsh as eigvalsh,
+    op_expm as expm,
+    op_inv as inv,
+    op_logm as logm,
+    op_lstsq as lstsq,
+    op_lu_factor as lu_factor,
+    op_matrix_power as matrix_power,
+    op_matrix_rank as matrix_rank,
+    op_norm as norm,
+    op_pinv as pinv,
+    op_polar_decomposition as polar_decomposition,
+    op_qr as qr,
+    op_solve as solve,
+    op_solve_sylvester as solve_sylvester,
+    op_solve_triangular as solve_triangular,
+    op_sqrtm as sqrtm,
+    op_svd as svd,
+    op_svdvals as svdvals,
 )
 
-cholesky = _linalg.op_cholesky
-det = _linalg.op_det
-inv = _linalg.op_inv
-pinv = _linalg.op_pinv
-solve = _linalg.op_solve
-solve_triangular = _linalg.op_solve_triangular
-expm = _linalg.op_expm
-lu_factor = _linalg.op_lu_factor
-qr = _linalg.op_qr
-svd = _linalg.op_svd
-eigh = _linalg.op_eigh
-eig = _linalg.op_eig
-eigvalsh = _linalg.op_eigvalsh
-eigvals = _linalg.op_eigvals
-svdvals = _linalg.op_svdvals
-cholesky_inverse = _linalg.op_cholesky_inverse
-lstsq = _linalg.op_lstsq
-matrix_power = _linalg.op_matrix_power
-matrix_rank = _linalg.op_matrix_rank
-norm = _linalg.op_norm
-solve_sylvester = _linalg.op_solve_sylvester
-polar_decomposition = _linalg.op_polar_decomposition
-sqrtm = _linalg.op_sqrtm
-logm = _linalg.op_logm
-
+__all__ = [
+    "cholesky",
+    "cholesky_inverse",
+    "det",
+    "eig",
+    "eigh",
+    "eigvals",
+    "eigvalsh",
+    "expm",
+    "inv",
+    "logm",
+    "lstsq",
+    "lu_factor",
+    "matrix_power",
+    "matrix_rank",
+    "norm",
+    "pinv",
+    "polar_decomposition",
+    "qr",
+    "solve",
+    "solve_sylvester",
+    "solve_triangular",
+    "sqrtm",
+    "svd",
+    "svdvals",
+]
 
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
-    __all__ = _public_names(__name__)
 
     def __dir__() -> list[str]:
         return __all__

@@ -3,278 +3,535 @@
 
 import typing as _typing
 
-from multiop._loading.suggestions import (
-    public_names as _public_names,
+from multiop.frontends.bitwise import (
+    op_bitwise_and as bitwise_and,
+    op_bitwise_count as bitwise_count,
+    op_bitwise_invert as bitwise_invert,
+    op_bitwise_left_shift as bitwise_left_shift,
+    op_bitwise_not as bitwise_not,
+    op_bitwise_or as bitwise_or,
+    op_bitwise_right_shift as bitwise_right_shift,
+    op_bitwise_xor as bitwise_xor,
+    op_frexp as frexp,
+    op_gcd as gcd,
+    op_lcm as lcm,
+    op_left_shift as left_shift,
+    op_right_shift as right_shift,
 )
-from multiop.frontends import (
-    bitwise as _bitwise,
-    control_flow as _control_flow,
-    conversion as _conversion,
-    creation as _creation,
-    elementwise as _elementwise,
-    indexing as _indexing,
-    linalg as _linalg,
-    logical as _logical,
-    polynomials as _polynomials,
-    products as _products,
-    reduction as _reduction,
-    samples as _samples,
-    shapes as _shapes,
-    sorting as _sorting,
-    spacing as _spacing,
-    special as _special,
-    statistics as _statistics,
-    windows as _windows,
+from multiop.frontends.control_flow import (
+    op_vectorize as vectorize,
+)
+from multiop.frontends.conversion import (
+    op_array as array,
+    op_view as view,
+)
+from multiop.frontends.creation import (
+    op_arange as arange,
+    op_copy as copy,
+    op_empty as empty,
+    op_empty_like as empty_like,
+    op_eye as eye,
+    op_full as full,
+    op_full_like as full_like,
+    op_identity as identity,
+    op_linspace as linspace,
+    op_ones as ones,
+    op_ones_like as ones_like,
+    op_zeros as zeros,
+    op_zeros_like as zeros_like,
+)
+from multiop.frontends.elementwise import (
+    op_abs as abs,
+    op_absolute as absolute,
+    op_add as add,
+    op_angle as angle,
+    op_arccos as arccos,
+    op_arccosh as arccosh,
+    op_arcsin as arcsin,
+    op_arcsinh as arcsinh,
+    op_arctan as arctan,
+    op_arctan2 as arctan2,
+    op_arctanh as arctanh,
+    op_cbrt as cbrt,
+    op_ceil as ceil,
+    op_clip as clip,
+    op_conj as conj,
+    op_conjugate as conjugate,
+    op_copysign as copysign,
+    op_cos as cos,
+    op_cosh as cosh,
+    op_deg2rad as deg2rad,
+    op_divide as divide,
+    op_divide_no_nan as divide_no_nan,
+    op_exp as exp,
+    op_exp2 as exp2,
+    op_expm1 as expm1,
+    op_fabs as fabs,
+    op_floor as floor,
+    op_floor_divide as floor_divide,
+    op_fmax as fmax,
+    op_fmin as fmin,
+    op_fmod as fmod,
+    op_heaviside as heaviside,
+    op_hypot as hypot,
+    op_imag as imag,
+    op_ldexp as ldexp,
+    op_log as log,
+    op_log1p as log1p,
+    op_log2 as log2,
+    op_log10 as log10,
+    op_logaddexp as logaddexp,
+    op_logaddexp2 as logaddexp2,
+    op_maximum as maximum,
+    op_minimum as minimum,
+    op_mod as mod,
+    op_modf as modf,
+    op_multiply as multiply,
+    op_nan_to_num as nan_to_num,
+    op_negative as negative,
+    op_nextafter as nextafter,
+    op_power as power,
+    op_rad2deg as rad2deg,
+    op_real as real,
+    op_reciprocal as reciprocal,
+    op_round as round,
+    op_sign as sign,
+    op_sin as sin,
+    op_sinc as sinc,
+    op_sinh as sinh,
+    op_sqrt as sqrt,
+    op_square as square,
+    op_subtract as subtract,
+    op_tan as tan,
+    op_tanh as tanh,
+    op_true_divide as true_divide,
+    op_trunc as trunc,
+)
+from multiop.frontends.indexing import (
+    op_get_item as get_item,
+    op_select as select,
+    op_take as take,
+    op_take_along_axis as take_along_axis,
+    op_unravel_index as unravel_index,
+)
+from multiop.frontends.linalg import (
+    op_slogdet as slogdet,
+)
+from multiop.frontends.logical import (
+    op_allclose as allclose,
+    op_equal as equal,
+    op_greater as greater,
+    op_greater_equal as greater_equal,
+    op_isclose as isclose,
+    op_isfinite as isfinite,
+    op_isinf as isinf,
+    op_isnan as isnan,
+    op_isneginf as isneginf,
+    op_isposinf as isposinf,
+    op_isreal as isreal,
+    op_less as less,
+    op_less_equal as less_equal,
+    op_logical_and as logical_and,
+    op_logical_not as logical_not,
+    op_logical_or as logical_or,
+    op_logical_xor as logical_xor,
+    op_nonzero as nonzero,
+    op_not_equal as not_equal,
+    op_signbit as signbit,
+    op_where as where,
+)
+from multiop.frontends.polynomials import (
+    op_poly as poly,
+    op_polyfit as polyfit,
+    op_polyval as polyval,
+    op_roots as roots,
+)
+from multiop.frontends.products import (
+    op_cross as cross,
+    op_dot as dot,
+    op_einsum as einsum,
+    op_inner as inner,
+    op_kron as kron,
+    op_matmul as matmul,
+    op_outer as outer,
+    op_tensordot as tensordot,
+    op_trace as trace,
+    op_vander as vander,
+    op_vdot as vdot,
+)
+from multiop.frontends.reduction import (
+    op_all as all,
+    op_amax as amax,
+    op_amin as amin,
+    op_any as any,
+    op_argmax as argmax,
+    op_argmin as argmin,
+    op_average as average,
+    op_count_nonzero as count_nonzero,
+    op_cumprod as cumprod,
+    op_cumsum as cumsum,
+    op_diff as diff,
+    op_max as max,
+    op_mean as mean,
+    op_min as min,
+    op_prod as prod,
+    op_ptp as ptp,
+    op_std as std,
+    op_sum as sum,
+    op_var as var,
+)
+from multiop.frontends.samples import (
+    op_gradient as gradient,
+    op_interp as interp,
+    op_unwrap as unwrap,
+)
+from multiop.frontends.shapes import (
+    op_append as append,
+    op_array_split as array_split,
+    op_block_diag as block_diag,
+    op_broadcast_arrays as broadcast_arrays,
+    op_broadcast_shapes as broadcast_shapes,
+    op_broadcast_to as broadcast_to,
+    op_column_stack as column_stack,
+    op_concatenate as concatenate,
+    op_diag as diag,
+    op_diagflat as diagflat,
+    op_diagonal as diagonal,
+    op_dsplit as dsplit,
+    op_dstack as dstack,
+    op_expand_dims as expand_dims,
+    op_flip as flip,
+    op_fliplr as fliplr,
+    op_flipud as flipud,
+    op_hsplit as hsplit,
+    op_hstack as hstack,
+    op_meshgrid as meshgrid,
+    op_moveaxis as moveaxis,
+    op_ndim as ndim,
+    op_pad as pad,
+    op_ravel as ravel,
+    op_repeat as repeat,
+    op_reshape as reshape,
+    op_roll as roll,
+    op_rot90 as rot90,
+    op_set_diag as set_diag,
+    op_size as size,
+    op_split as split,
+    op_squeeze as squeeze,
+    op_stack as stack,
+    op_swapaxes as swapaxes,
+    op_tile as tile,
+    op_transpose as transpose,
+    op_tri as tri,
+    op_tril as tril,
+    op_tril_indices as tril_indices,
+    op_triu as triu,
+    op_triu_indices as triu_indices,
+    op_vsplit as vsplit,
+    op_vstack as vstack,
+)
+from multiop.frontends.sorting import (
+    op_argpartition as argpartition,
+    op_argsort as argsort,
+    op_bincount as bincount,
+    op_digitize as digitize,
+    op_histogram as histogram,
+    op_intersect1d as intersect1d,
+    op_isin as isin,
+    op_lexsort as lexsort,
+    op_searchsorted as searchsorted,
+    op_setdiff1d as setdiff1d,
+    op_sort as sort,
+    op_union1d as union1d,
+    op_unique as unique,
+)
+from multiop.frontends.spacing import (
+    op_geomspace as geomspace,
+    op_logspace as logspace,
+)
+from multiop.frontends.special import (
+    op_i0 as i0,
+)
+from multiop.frontends.statistics import (
+    op_convolve as convolve,
+    op_corrcoef as corrcoef,
+    op_correlate as correlate,
+    op_cov as cov,
+    op_median as median,
+    op_nanargmax as nanargmax,
+    op_nanargmin as nanargmin,
+    op_nancumprod as nancumprod,
+    op_nancumsum as nancumsum,
+    op_nanmax as nanmax,
+    op_nanmean as nanmean,
+    op_nanmedian as nanmedian,
+    op_nanmin as nanmin,
+    op_nanpercentile as nanpercentile,
+    op_nanprod as nanprod,
+    op_nanquantile as nanquantile,
+    op_nanstd as nanstd,
+    op_nansum as nansum,
+    op_nanvar as nanvar,
+    op_percentile as percentile,
+    op_quantile as quantile,
+    op_trapezoid as trapezoid,
+)
+from multiop.frontends.windows import (
+    op_bartlett as bartlett,
+    op_blackman as blackman,
+    op_hamming as hamming,
+    op_hanning as hanning,
+    op_kaiser as kaiser,
 )
 
-bitwise_and = _bitwise.op_bitwise_and
-bitwise_or = _bitwise.op_bitwise_or
-bitwise_xor = _bitwise.op_bitwise_xor
-bitwise_invert = _bitwise.op_bitwise_invert
-left_shift = _bitwise.op_left_shift
-right_shift = _bitwise.op_right_shift
-gcd = _bitwise.op_gcd
-lcm = _bitwise.op_lcm
-bitwise_not = _bitwise.op_bitwise_not
-bitwise_left_shift = _bitwise.op_bitwise_left_shift
-bitwise_right_shift = _bitwise.op_bitwise_right_shift
-bitwise_count = _bitwise.op_bitwise_count
-frexp = _bitwise.op_frexp
-vectorize = _control_flow.op_vectorize
-view = _conversion.op_view
-array = _conversion.op_array
-zeros = _creation.op_zeros
-ones = _creation.op_ones
-full = _creation.op_full
-zeros_like = _creation.op_zeros_like
-ones_like = _creation.op_ones_like
-full_like = _creation.op_full_like
-arange = _creation.op_arange
-eye = _creation.op_eye
-copy = _creation.op_copy
-linspace = _creation.op_linspace
-empty = _creation.op_empty
-empty_like = _creation.op_empty_like
-identity = _creation.op_identity
-add = _elementwise.op_add
-subtract = _elementwise.op_subtract
-multiply = _elementwise.op_multiply
-divide = _elementwise.op_divide
-floor_divide = _elementwise.op_floor_divide
-mod = _elementwise.op_mod
-power = _elementwise.op_power
-negative = _elementwise.op_negative
-reciprocal = _elementwise.op_reciprocal
-sign = _elementwise.op_sign
-abs = _elementwise.op_abs
-square = _elementwise.op_square
-sqrt = _elementwise.op_sqrt
-exp = _elementwise.op_exp
-exp2 = _elementwise.op_exp2
-expm1 = _elementwise.op_expm1
-log = _elementwise.op_log
-log2 = _elementwise.op_log2
-log10 = _elementwise.op_log10
-log1p = _elementwise.op_log1p
-maximum = _elementwise.op_maximum
-minimum = _elementwise.op_minimum
-clip = _elementwise.op_clip
-round = _elementwise.op_round
-floor = _elementwise.op_floor
-ceil = _elementwise.op_ceil
-trunc = _elementwise.op_trunc
-sin = _elementwise.op_sin
-cos = _elementwise.op_cos
-tan = _elementwise.op_tan
-arcsin = _elementwise.op_arcsin
-arccos = _elementwise.op_arccos
-arctan = _elementwise.op_arctan
-arctan2 = _elementwise.op_arctan2
-sinh = _elementwise.op_sinh
-cosh = _elementwise.op_cosh
-tanh = _elementwise.op_tanh
-arcsinh = _elementwise.op_arcsinh
-arccosh = _elementwise.op_arccosh
-arctanh = _elementwise.op_arctanh
-hypot = _elementwise.op_hypot
-real = _elementwise.op_real
-imag = _elementwise.op_imag
-conj = _elementwise.op_conj
-divide_no_nan = _elementwise.op_divide_no_nan
-logaddexp = _elementwise.op_logaddexp
-logaddexp2 = _elementwise.op_logaddexp2
-nan_to_num = _elementwise.op_nan_to_num
-cbrt = _elementwise.op_cbrt
-fmod = _elementwise.op_fmod
-heaviside = _elementwise.op_heaviside
-ldexp = _elementwise.op_ldexp
-nextafter = _elementwise.op_nextafter
-true_divide = _elementwise.op_true_divide
-absolute = _elementwise.op_absolute
-conjugate = _elementwise.op_conjugate
-fabs = _elementwise.op_fabs
-deg2rad = _elementwise.op_deg2rad
-rad2deg = _elementwise.op_rad2deg
-angle = _elementwise.op_angle
-fmax = _elementwise.op_fmax
-fmin = _elementwise.op_fmin
-copysign = _elementwise.op_copysign
-modf = _elementwise.op_modf
-sinc = _elementwise.op_sinc
-take = _indexing.op_take
-take_along_axis = _indexing.op_take_along_axis
-get_item = _indexing.op_get_item
-select = _indexing.op_select
-unravel_index = _indexing.op_unravel_index
-slogdet = _linalg.op_slogdet
-equal = _logical.op_equal
-not_equal = _logical.op_not_equal
-less = _logical.op_less
-less_equal = _logical.op_less_equal
-greater = _logical.op_greater
-greater_equal = _logical.op_greater_equal
-isnan = _logical.op_isnan
-isinf = _logical.op_isinf
-isfinite = _logical.op_isfinite
-logical_and = _logical.op_logical_and
-logical_or = _logical.op_logical_or
-logical_xor = _logical.op_logical_xor
-logical_not = _logical.op_logical_not
-where = _logical.op_where
-nonzero = _logical.op_nonzero
-isposinf = _logical.op_isposinf
-isneginf = _logical.op_isneginf
-isreal = _logical.op_isreal
-signbit = _logical.op_signbit
-isclose = _logical.op_isclose
-allclose = _logical.op_allclose
-polyval = _polynomials.op_polyval
-poly = _polynomials.op_poly
-roots = _polynomials.op_roots
-polyfit = _polynomials.op_polyfit
-matmul = _products.op_matmul
-einsum = _products.op_einsum
-tensordot = _products.op_tensordot
-trace = _products.op_trace
-dot = _products.op_dot
-inner = _products.op_inner
-outer = _products.op_outer
-vdot = _products.op_vdot
-kron = _products.op_kron
-cross = _products.op_cross
-vander = _products.op_vander
-sum = _reduction.op_sum
-prod = _reduction.op_prod
-mean = _reduction.op_mean
-var = _reduction.op_var
-std = _reduction.op_std
-max = _reduction.op_max
-min = _reduction.op_min
-argmax = _reduction.op_argmax
-argmin = _reduction.op_argmin
-all = _reduction.op_all
-any = _reduction.op_any
-cumsum = _reduction.op_cumsum
-cumprod = _reduction.op_cumprod
-amax = _reduction.op_amax
-amin = _reduction.op_amin
-count_nonzero = _reduction.op_count_nonzero
-ptp = _reduction.op_ptp
-average = _reduction.op_average
-diff = _reduction.op_diff
-interp = _samples.op_interp
-gradient = _samples.op_gradient
-unwrap = _samples.op_unwrap
-reshape = _shapes.op_reshape
-transpose = _shapes.op_transpose
-swapaxes = _shapes.op_swapaxes
-moveaxis = _shapes.op_moveaxis
-expand_dims = _shapes.op_expand_dims
-squeeze = _shapes.op_squeeze
-concatenate = _shapes.op_concatenate
-stack = _shapes.op_stack
-split = _shapes.op_split
-broadcast_to = _shapes.op_broadcast_to
-flip = _shapes.op_flip
-tile = _shapes.op_tile
-repeat = _shapes.op_repeat
-roll = _shapes.op_roll
-pad = _shapes.op_pad
-diagonal = _shapes.op_diagonal
-ravel = _shapes.op_ravel
-ndim = _shapes.op_ndim
-size = _shapes.op_size
-hstack = _shapes.op_hstack
-vstack = _shapes.op_vstack
-dstack = _shapes.op_dstack
-column_stack = _shapes.op_column_stack
-append = _shapes.op_append
-array_split = _shapes.op_array_split
-hsplit = _shapes.op_hsplit
-vsplit = _shapes.op_vsplit
-dsplit = _shapes.op_dsplit
-fliplr = _shapes.op_fliplr
-flipud = _shapes.op_flipud
-rot90 = _shapes.op_rot90
-broadcast_arrays = _shapes.op_broadcast_arrays
-broadcast_shapes = _shapes.op_broadcast_shapes
-meshgrid = _shapes.op_meshgrid
-diag = _shapes.op_diag
-diagflat = _shapes.op_diagflat
-tri = _shapes.op_tri
-tril = _shapes.op_tril
-triu = _shapes.op_triu
-set_diag = _shapes.op_set_diag
-tril_indices = _shapes.op_tril_indices
-triu_indices = _shapes.op_triu_indices
-block_diag = _shapes.op_block_diag
-sort = _sorting.op_sort
-argsort = _sorting.op_argsort
-searchsorted = _sorting.op_searchsorted
-digitize = _sorting.op_digitize
-bincount = _sorting.op_bincount
-argpartition = _sorting.op_argpartition
-unique = _sorting.op_unique
-lexsort = _sorting.op_lexsort
-isin = _sorting.op_isin
-histogram = _sorting.op_histogram
-setdiff1d = _sorting.op_setdiff1d
-union1d = _sorting.op_union1d
-intersect1d = _sorting.op_intersect1d
-logspace = _spacing.op_logspace
-geomspace = _spacing.op_geomspace
-i0 = _special.op_i0
-correlate = _statistics.op_correlate
-convolve = _statistics.op_convolve
-nansum = _statistics.op_nansum
-nanprod = _statistics.op_nanprod
-nancumsum = _statistics.op_nancumsum
-nancumprod = _statistics.op_nancumprod
-nanmean = _statistics.op_nanmean
-nanvar = _statistics.op_nanvar
-nanstd = _statistics.op_nanstd
-nanmax = _statistics.op_nanmax
-nanmin = _statistics.op_nanmin
-nanargmax = _statistics.op_nanargmax
-nanargmin = _statistics.op_nanargmin
-quantile = _statistics.op_quantile
-percentile = _statistics.op_percentile
-median = _statistics.op_median
-nanquantile = _statistics.op_nanquantile
-nanpercentile = _statistics.op_nanpercentile
-nanmedian = _statistics.op_nanmedian
-corrcoef = _statistics.op_corrcoef
-cov = _statistics.op_cov
-trapezoid = _statistics.op_trapezoid
-kaiser = _windows.op_kaiser
-bartlett = _windows.op_bartlett
-hanning = _windows.op_hanning
-hamming = _windows.op_hamming
-blackman = _windows.op_blackman
-
+__all__ = [
+    "abs",
+    "absolute",
+    "add",
+    "all",
+    "allclose",
+    "amax",
+    "amin",
+    "angle",
+    "any",
+    "append",
+    "arange",
+    "arccos",
+    "arccosh",
+    "arcsin",
+    "arcsinh",
+    "arctan",
+    "arctan2",
+    "arctanh",
+    "argmax",
+    "argmin",
+    "argpartition",
+    "argsort",
+    "array",
+    "array_split",
+    "average",
+    "bartlett",
+    "bincount",
+    "bitwise_and",
+    "bitwise_count",
+    "bitwise_invert",
+    "bitwise_left_shift",
+    "bitwise_not",
+    "bitwise_or",
+    "bitwise_right_shift",
+    "bitwise_xor",
+    "blackman",
+    "block_diag",
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "cbrt",
+    "ceil",
+    "clip",
+    "column_stack",
+    "concatenate",
+    "conj",
+    "conjugate",
+    "convolve",
+    "copy",
+    "copysign",
+    "corrcoef",
+    "correlate",
+    "cos",
+    "cosh",
+    "count_nonzero",
+    "cov",
+    "cross",
+    "cumprod",
+    "cumsum",
+    "deg2rad",
+    "diag",
+    "diagflat",
+    "diagonal",
+    "diff",
+    "digitize",
+    "divide",
+    "divide_no_nan",
+    "dot",
+    "dsplit",
+    "dstack",
+    "einsum",
+    "empty",
+    "empty_like",
+    "equal",
+    "exp",
+    "exp2",
+    "expand_dims",
+    "expm1",
+    "eye",
+    "fabs",
+    "flip",
+    "fliplr",
+    "flipud",
+    "floor",
+    "floor_divide",
+    "fmax",
+    "fmin",
+    "fmod",
+    "frexp",
+    "full",
+    "full_like",
+    "gcd",
+    "geomspace",
+    "get_item",
+    "gradient",
+    "greater",
+    "greater_equal",
+    "hamming",
+    "hanning",
+    "heaviside",
+    "histogram",
+    "hsplit",
+    "hstack",
+    "hypot",
+    "i0",
+    "identity",
+    "imag",
+    "inner",
+    "interp",
+    "intersect1d",
+    "isclose",
+    "isfinite",
+    "isin",
+    "isinf",
+    "isnan",
+    "isneginf",
+    "isposinf",
+    "isreal",
+    "kaiser",
+    "kron",
+    "lcm",
+    "ldexp",
+    "left_shift",
+    "less",
+    "less_equal",
+    "lexsort",
+    "linspace",
+    "log",
+    "log1p",
+    "log2",
+    "log10",
+    "logaddexp",
+    "logaddexp2",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "logical_xor",
+    "logspace",
+    "matmul",
+    "max",
+    "maximum",
+    "mean",
+    "median",
+    "meshgrid",
+    "min",
+    "minimum",
+    "mod",
+    "modf",
+    "moveaxis",
+    "multiply",
+    "nan_to_num",
+    "nanargmax",
+    "nanargmin",
+    "nancumprod",
+    "nancumsum",
+    "nanmax",
+    "nanmean",
+    "nanmedian",
+    "nanmin",
+    "nanpercentile",
+    "nanprod",
+    "nanquantile",
+    "nanstd",
+    "nansum",
+    "nanvar",
+    "ndim",
+    "negative",
+    "nextafter",
+    "nonzero",
+    "not_equal",
+    "ones",
+    "ones_like",
+    "outer",
+    "pad",
+    "percentile",
+    "poly",
+    "polyfit",
+    "polyval",
+    "power",
+    "prod",
+    "ptp",
+    "quantile",
+    "rad2deg",
+    "ravel",
+    "real",
+    "reciprocal",
+    "repeat",
+    "reshape",
+    "right_shift",
+    "roll",
+    "roots",
+    "rot90",
+    "round",
+    "searchsorted",
+    "select",
+    "set_diag",
+    "setdiff1d",
+    "sign",
+    "signbit",
+    "sin",
+    "sinc",
+    "sinh",
+    "size",
+    "slogdet",
+    "sort",
+    "split",
+    "sqrt",
+    "square",
+    "squeeze",
+    "stack",
+    "std",
+    "subtract",
+    "sum",
+    "swapaxes",
+    "take",
+    "take_along_axis",
+    "tan",
+    "tanh",
+    "tensordot",
+    "tile",
+    "trace",
+    "transpose",
+    "trapezoid",
+    "tri",
+    "tril",
+    "tril_indices",
+    "triu",
+    "triu_indices",
+    "true_divide",
+    "trunc",
+    "union1d",
+    "unique",
+    "unravel_index",
+    "unwrap",
+    "vander",
+    "var",
+    "vdot",
+    "vectorize",
+    "view",
+    "vsplit",
+    "vstack",
+    "where",
+    "zeros",
+    "zeros_like",
+]
 
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name
-    __all__ = _public_names(__name__)
 
     def __dir__() -> list[str]:
         return __all__
