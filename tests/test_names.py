@@ -129,6 +129,22 @@ def test_an_error_about_a_keyword_of_a_users_function_stays():
             multiop.grad(wrong)(1.0)
 
 
+def test_an_exception_of_a_users_class_is_left_alone():
+    class Own(TypeError):
+        def __str__(self):
+            return "op_sum() got an unexpected keyword argument 'dim'"
+
+    class Mute(Exception):
+        def __str__(self):
+            raise RuntimeError
+
+    for own in (Own(3), Mute(4)):
+        given = own.args
+        with pytest.raises(type(own)), multiop.GradientTape():
+            raise own
+        assert own.args == given
+
+
 def test_nothing_similar_is_not_suggested():
     for module, name in ((multiop, "xyzzy"), (multiop, "summary"), (ops, "summary"), (porting, "summary")):
         with pytest.raises(AttributeError, match=rf"module '{module.__name__}' has no attribute '{name}'$"):

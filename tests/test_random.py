@@ -956,6 +956,33 @@ def test_a_generator_goes_on(backend):
     assert random.SeedGenerator().state != random.SeedGenerator().state
 
 
+REFUSED = [
+    lambda seed: random.gamma((3,), -1.0, seed=seed),
+    lambda seed: random.gamma((3,), [1.0, 2.0], seed=seed),
+    lambda seed: random.beta((3,), 1.0, -2.0, seed=seed),
+    lambda seed: random.poisson((3,), -1.0, seed=seed),
+    lambda seed: random.binomial((3,), 2, 1.5, seed=seed),
+    lambda seed: random.multinomial((3,), 2.5, [0.5, 0.5], seed=seed),
+    lambda seed: random.multinomial((3,), 4, [], seed=seed),
+    lambda seed: random.multivariate_normal((3,), [0.0, 1.0, 2.0], [[1.0, 0.0], [0.0, 1.0]], seed=seed),
+    lambda seed: random.categorical([1.0, 2.0], 3, seed=seed),
+    lambda seed: random.choice(5, (9,), False, seed=seed),
+    lambda seed: random.shuffle([1.0], 4, seed=seed),
+    lambda seed: random.shuffle_along_axis([1.0], 4, seed=seed),
+    lambda seed: random.randint((3,), 5, 2, seed=seed),
+    lambda seed: random.uniform((3,), 2.0, 1.0, seed=seed),
+    lambda seed: random.normal((3,), 0.0, -1.0, seed=seed),
+]
+
+
+def test_a_draw_that_is_refused_takes_no_key(backend):
+    generator = random.SeedGenerator(5)
+    for draw in REFUSED:
+        with pytest.raises(errors.ArgumentError):
+            draw(generator)
+    assert generator.state == (5, 0)
+
+
 def test_draws_without_a_seed(backend):
     random.set_seed(12)
     first, second = (to_numpy(random.normal((4,))).tolist() for _ in range(2))

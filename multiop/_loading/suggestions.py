@@ -158,15 +158,17 @@ def similar(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {' or '.join(map(repr, suggestions))}?" if suggestions else ""
 
 
-def explain_keyword(error: BaseException, function: Callable[..., Any] | None = None) -> None:
+def explain_keyword(error: BaseException | None, function: Callable[..., Any] | None = None) -> None:
     """Say in Python's error about a keyword that a function does not take which one it takes, or what to write.
 
     Args:
         error: What was raised at a call.
         function: What was called; without it, the error may be about any op.
     """
+    if type(error) is not TypeError:  # an exception of the user's has its own arguments, and may have no text
+        return
     found = re.match(r"(\w+)\(\) got an unexpected keyword argument '(\w+)'", str(error))
-    advice = found and isinstance(error, TypeError) and KEYWORDS.get(found[2])
+    advice = found and KEYWORDS.get(found[2])
     if not found or not advice:
         return
     if function is None and found[1].startswith("op_"):

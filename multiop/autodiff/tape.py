@@ -82,8 +82,7 @@ class GradientTape:
         self, error_type: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
         """Stop recording."""
-        if error is not None:
-            explain_keyword(error)
+        explain_keyword(error)
         entered, self._entered = self._entered, None
         entered.__exit__(error_type, error, traceback)
 

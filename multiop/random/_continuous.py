@@ -172,13 +172,12 @@ def multivariate_normal(
         True
     """
     dtype, sizes = _arguments.floating(dtype), _arguments.sizes(shape)
-    key = key_of(seed, mean, cov)
-    mean, cov = op_cast(mean, dtype), op_cast(cov, dtype)
+    given, mean, cov = (mean, cov), op_cast(mean, dtype), op_cast(cov, dtype)
     factor = op_cholesky(cov)
     n = op_shape(factor)[-1]
     _arguments.fits((*sizes, n), mean=mean)
     _arguments.fits((*sizes, n, n), cov=cov)
-    standard = normal((*sizes, n), dtype=dtype, seed=key)
+    standard = normal((*sizes, n), dtype=dtype, seed=key_of(seed, *given))
     factor, mean = _arguments.beside(standard, factor, mean)
     return op_add(op_squeeze(op_matmul(factor, op_expand_dims(standard, -1)), -1), mean)
 

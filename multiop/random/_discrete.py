@@ -415,10 +415,11 @@ def shuffle(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor:
         >>> sorted(multiop.op_convert_to_numpy(x).tolist())
         [1, 2, 3, 4]
     """
-    key = key_of(seed, x)
-    x = active().on_device_of(key, active().convert(x))
+    given, x = x, active().convert(x)
     sizes = op_shape(x)
     axis = args.single_axis(axis, len(sizes))
+    key = key_of(seed, given)
+    x = active().on_device_of(key, x)
     return op_take(x, _order(key, (sizes[axis],), 0), axis)
 
 
@@ -446,10 +447,11 @@ def shuffle_along_axis(x: ArrayLike, axis: int = 0, seed: Seed = None) -> Tensor
         >>> multiop.op_convert_to_numpy(multiop.op_sum(x, 1)).tolist()
         [6, 15]
     """
-    key = key_of(seed, x)
-    x = active().on_device_of(key, active().convert(x))
+    given, x = x, active().convert(x)
     sizes = op_shape(x)
     axis = args.single_axis(axis, len(sizes))
+    key = key_of(seed, given)
+    x = active().on_device_of(key, x)
     return op_take_along_axis(x, _order(key, sizes, axis), axis)
 
 

@@ -71,8 +71,7 @@ def gamma(shape: Shape, alpha: ArrayLike, dtype: DType = None, seed: Seed = None
         True
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
-    key = key_of(seed, alpha)
-    alpha = _parameter(alpha, "alpha", shape, name, key)
+    key, alpha = _beside_key(seed, shape, name, alpha=alpha)
     least = _least(name)
     x = _draws(op_stop_gradient(alpha), key, _normal.computed_in(name), least)
     return op_cast(_of_rank(alpha, x, least), name)
@@ -108,20 +107,21 @@ def beta(shape: Shape, alpha: ArrayLike, beta: ArrayLike, dtype: DType = None, s
         True
     """
     shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
-    key, exact = key_of(seed, alpha, beta), _normal.computed_in(name)
-    alpha, beta = _parameter(alpha, "alpha", shape, name, key), _parameter(beta, "beta", shape, name, key)
-    keys = split(key)
+    key, alpha, beta = _beside_key(seed, shape, name, alpha=alpha, beta=beta)
+    keys, exact = split(key), _normal.computed_in(name)
     difference = op_subtract(_log_gamma(alpha, keys[0], exact), _log_gamma(beta, keys[1], exact))
     is_less = difference < 0.0
     ratio = _exp(op_where(is_less, difference, op_negative(difference)))
     return op_cast(op_divide(op_where(is_less, ratio, 1.0), op_add(ratio, 1.0)), name)
 
 
-def _parameter(value: Any, name: str, shape: Any, dtype: str, key: Any) -> Any:
+def _beside_key(seed: Any, shape: Any, dtype: str, **given: Any) -> list[Any]:
+    """Return the key of `seed`, and parameters beside it: one that is refused takes no key of a generator."""
     exact = _normal.computed_in(dtype)
-    value = _arguments.positive(_arguments.parameter(value, name, exact), name)
-    _arguments.fits(shape, **{name: value})
-    return _arguments.spread(value, shape, exact, key)
+    values = {name: _arguments.positive(_arguments.parameter(x, name, exact), name) for name, x in given.items()}
+    _arguments.fits(shape, **values)
+    key = key_of(seed, *given.values())
+    return [key, *(_arguments.spread(x, shape, exact, key) for x in values.values())]
 
 
 def _least(dtype: str) -> float:

@@ -57,16 +57,16 @@ def multinomial(
     """
     sizes, name = _arguments.sizes(shape), _arguments.floating(dtype)
     exact = _normal.computed_in(name)
-    key = key_of(seed, counts, probabilities)
+    given = counts, probabilities
     counts = _arguments.check_whole(_arguments.parameter(counts, "counts", exact), "counts")
     _arguments.fits(sizes, counts=counts)
-    counts = op_stop_gradient(_arguments.spread(counts, sizes, exact, key))
-    weights = active().convert(_arguments.parameter(probabilities, "probabilities", exact), exact)
-    weights = op_stop_gradient(active().on_device_of(key, weights))
+    weights = op_stop_gradient(active().convert(_arguments.parameter(probabilities, "probabilities", exact), exact))
     n = weights.shape[-1] if len(weights.shape) else 0
     _arguments.check(n > 0, "probabilities must have at least one class")
     _arguments.fits((*sizes, n), probabilities=weights)
-    weights = op_broadcast_to(weights, (*sizes, n))
+    key = key_of(seed, *given)
+    counts = op_stop_gradient(_arguments.spread(counts, sizes, exact, key))
+    weights = op_broadcast_to(active().on_device_of(key, weights), (*sizes, n))
     depth = math.ceil(math.log2(n))
     levels = [_pad_width(weights, 2**depth)]
     for level in range(depth):  # the weights of twos, of fours, ..., and of all

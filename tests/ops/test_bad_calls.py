@@ -148,6 +148,14 @@ def test_an_axis_out_of_range(backend):
                     apply(op, good_call(op) | {name: axis})
 
 
+def test_an_axis_of_a_diagonal_that_is_a_bool():
+    with multiop.use_backend("numpy"):
+        for op in (multiop.op_diagonal, multiop.op_trace):
+            for axes in ((True, 1), (0, True)):
+                with pytest.raises(errors.ArgumentTypeError, match="must be an int, got True"):
+                    op(multiop.op_ones((2, 2)), 0, *axes)
+
+
 def test_shapes_that_do_not_broadcast(backend):
     found = []
     for op, row in rows().items():

@@ -301,7 +301,11 @@ op_argmax, op_argmin = (
 op_is_tensor = when(lambda x: type(x) is ndarray, lambda x: True)
 op_reshape = when(lambda x, newshape: is_known(x), lambda x, newshape: x.reshape(newshape).copy())
 op_ravel = when(is_known, ndarray.flatten)
-op_diagonal = when(lambda x, *where: is_known(x), lambda x, *where: x.diagonal(*where).copy(), (TypeError, ValueError))
+op_diagonal = when(
+    lambda x, *where: is_known(x) and bool not in map(type, where),
+    lambda x, *where: x.diagonal(*where).copy(),
+    (TypeError, ValueError),
+)
 op_transpose = when(
     lambda x, axes: is_known(x) and (axes is None or (are_axes(axes, x) and len(axes) == x.ndim)),
     lambda x, axes: x.transpose(axes).copy(),
