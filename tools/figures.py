@@ -70,7 +70,7 @@ GOALS = {  # the most that a figure may be
     "looks that choose in ops/ of tensorflow": 6,  # indices are looked at before the one call, which cannot raise
     **{f"names shared by op files of {name}": 22 for name in BACKENDS},
     "backends/numpy/ops: lines of code": 896,
-    "backends/numpy/autodiff: lines of code": 1082,
+    "backends/numpy/autodiff: lines of code": 1087,
     "median lines of an op of numpy with its helpers": 3,
     "private parts in backends/numpy": 0,
     "members that a backend may leave out": 17,

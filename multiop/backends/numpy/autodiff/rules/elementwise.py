@@ -235,7 +235,9 @@ op_arccosh = by_slope(lambda x: ops.rsqrt(plus(x, -1)) * ops.rsqrt(plus(x, 1)))
 
 def of_cube_root(u, y, x):
     def value(_):
-        return np.asarray(np.reciprocal(3 * np.square(array_of(y))))
+        root = array_of(y)
+        found = root / array_of(x) / 3  # the square would double the error of the root
+        return np.where(np.isnan(found), np.reciprocal(3 * np.square(root)), found)
 
     # its own derivative is a quotient by x: that of the result would be rounded five times
     rule = (lambda u, slope, x: u * slope * (-2 / 3) / x,)
