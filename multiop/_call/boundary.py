@@ -37,7 +37,6 @@ def boundary(op: F) -> F:
     if op.__name__ in boundaries.COMPOSITES:
         registry.add_composite(op)
     functools.update_wrapper(called, op)
-    called.autograph_info__ = None  # AutoGraph leaves it as it is, also where an op is the first to be traced
     called.__name__ = op.__name__.removeprefix("op_")  # as in `multiop.ops`; pickles and errors have `__qualname__`
     return keras_symbols.save_as_ours(called)
 
