@@ -21,6 +21,7 @@ from collections.abc import Callable
 from typing import Any
 
 import harness
+import scipy.linalg
 from harness import Bench, conditions, markdown, run
 
 SMALL, LARGE = 8, 1_000_000
@@ -51,7 +52,17 @@ def ops_on_arrays(bench: Bench, multiop: Any) -> None:
             if dtype == "float32" and n == SMALL:
                 row = {name: calls for name, calls in row.items() if name in ("add", "exp", "sum", "matmul")}
             for name, (native, ours) in row.items():
-                if n == LARGE and name in ("inv", "cholesky", "solve", "matmul", "sort", "argsort", "take", "median"):
+                if n == LARGE and name in (
+                    "inv",
+                    "cholesky",
+                    "solve",
+                    "solve_triangular",
+                    "matmul",
+                    "sort",
+                    "argsort",
+                    "take",
+                    "median",
+                ):
                     continue
                 contenders = {"native": native, "multiop": ours}
                 found = bench.compare(f"{name} of {n} {dtype}", contenders, limit)
@@ -149,6 +160,11 @@ def functools_of(multiop: Any, np: Any, x: Any, y: Any, m: Any, k: Any) -> dict[
     rows["solve"] = (lambda: np.linalg.solve(m, m)), (lambda: multiop.op_solve(m, m))
     spd = m @ m.T if m.shape[0] < 100 else m
     rows["cholesky"] = (lambda: np.linalg.cholesky(spd)), (lambda: multiop.op_cholesky(spd))
+    rows["solve_triangular"] = (
+        lambda: scipy.linalg.solve_triangular(spd, spd, lower=True),
+        lambda: multiop.op_solve_triangular(spd, spd, True),
+    )
+    rows["diagonal"] = (lambda: np.diagonal(m).copy()), (lambda: multiop.op_diagonal(m))
     return rows
 
 
