@@ -332,17 +332,3 @@ def test_an_enumeration_of_tensorflow_says_what_an_unconnected_source_gets():
     assert found[1].numpy() == 0.0
     with pytest.raises(ValueError, match="one of 'none', 'zero'"):
         multiop.gradients(lambda x: x, x, unconnected_gradients=tf.VariableAggregation.SUM)
-
-
-def test_autograph_leaves_ops_alone_also_before_the_backend_is_loaded(monkeypatch):
-    from tensorflow.python.autograph.core import config
-    from tensorflow.python.autograph.impl import api
-
-    rules = [rule for rule in config.CONVERSION_RULES if "multiop" not in str(vars(rule))]
-    assert len(rules) < len(config.CONVERSION_RULES)
-    monkeypatch.setattr(config, "CONVERSION_RULES", rules)
-    monkeypatch.setattr(api, "_convert_actual", lambda entity, *args: pytest.fail(f"{entity} is converted"))
-    converted = api.converted_call(
-        multiop.op_one_hot, (tf.constant([0, 1]), 3), None, options=api.converter.STANDARD_OPTIONS
-    )
-    assert converted.numpy().tolist() == [[1, 0, 0], [0, 1, 0]]
