@@ -8,6 +8,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
 import collections
 import datetime
+import functools
 import gc
 import importlib
 import importlib.util
@@ -263,6 +264,18 @@ def _without_notes_of_torch(_without_torch_compiler):
         for name, (part, instead) in parts.items():
             if module := sys.modules.get(f"torch.{name}"):
                 patch.setattr(module, part, instead, raising=False)
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _without_stacks_of_tensorflow():
+    """Let TensorFlow note the same place in a program for each operation of a graph, instead of a walk of the stack."""
+    if ops := sys.modules.get("tensorflow.python.framework.ops"):
+        once = functools.cache(ops.tf_stack.extract_stack)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(ops, "tf_stack", types.SimpleNamespace(extract_stack=once))
+            yield
+    else:
         yield
 
 

@@ -38,7 +38,7 @@ def measure(bench: Bench) -> None:
         blocks(bench, multiop)
 
 
-def count_calls(call: Callable[[], Any], warm: int = 3) -> int:
+def count_calls(call: Callable[[], Any], warm: int = 30) -> int:
     """Return how many Python functions run in a call, which has run before."""
     for _ in range(warm):
         call()

@@ -760,6 +760,7 @@ def test_values_nobody_needs_die_at_once():
         assert tape.gradient([jnp.sum(x * x)], [x], None)[0].shape == (1000,)
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_functions_compiled_for_a_tape_can_die():
     def make():
         big = jnp.ones(1000)

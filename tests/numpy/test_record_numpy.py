@@ -45,6 +45,7 @@ STEPS = {
 }
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("name", STEPS)
 def test_a_loop_keeps_no_record(name):
     """Nothing waits for the cycle collector, though the losses are kept."""

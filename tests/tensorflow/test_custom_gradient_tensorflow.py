@@ -867,6 +867,7 @@ def test_residuals_live_as_long_as_the_tape():
         gc.enable()
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_graphs_are_freed():
     graphs = []
 

@@ -36,7 +36,7 @@ def traced(x):
     return tape.gradient(y, x)
 
 
-def test_names_of_gradients_go_with_their_graphs():
+def test_names_of_gradients_go_with_their_graphs(young_heap):
     x = tf.constant([1.0, 2.0])
     traced(x)
     before = names()
@@ -45,7 +45,7 @@ def test_names_of_gradients_go_with_their_graphs():
     assert len(names()) == len(before)
 
 
-def test_a_graph_that_is_kept_keeps_its_gradients():
+def test_a_graph_that_is_kept_keeps_its_gradients(young_heap):
     x = tf.constant([1.0, 2.0])
     kept = tf.function(loss, autograph=False)
     kept.get_concrete_function(x)

@@ -129,6 +129,7 @@ def test_the_kernel_runs_forwards_and_backwards():
     assert not {"If", "StatelessIf"} & set(types)
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_a_graph_is_released():
     f = compiled(lambda x: gradient(loss, x))
     graph = weakref.ref(f.get_concrete_function(tf.constant(FINITE)).graph)

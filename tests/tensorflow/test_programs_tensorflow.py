@@ -203,6 +203,7 @@ def test_threads(from_call):
         np.testing.assert_array_equal(each, expected)
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_what_is_kept(from_call):
     from_call(1)
     programs._signatures.most, most = 8, programs._signatures.most

@@ -361,6 +361,7 @@ def test_autograph_still_reads_functions_of_their_own():
     assert chosen(tf.constant([-2.0, -4.0])).numpy().tolist() == [-2.0, -4.0]
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize(
     "body",
     [

@@ -621,6 +621,7 @@ def test_variables_of_a_functional_call():
 # memory, hooks, in-place changes
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_memory():
     kept = []
 
@@ -667,6 +668,7 @@ class _Log1pExp(torch.autograd.Function):
         return upstream * (1 - 1 / (1 + e))
 
 
+@pytest.mark.usefixtures("young_heap")
 def test_memory_is_that_of_a_hand_written_function():
     class Packed:
         def __init__(self, x):

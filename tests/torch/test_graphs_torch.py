@@ -186,6 +186,7 @@ def nodes(x):
 STEPS = [pytest.param(50), pytest.param(1000, marks=pytest.mark.tier("full"))]
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("steps", STEPS)
 @pytest.mark.parametrize("outer", ["grad", "tape", "tape inside", "finished tape", "gradients"])
 @pytest.mark.parametrize("inner", ["grad", "tape"])

@@ -142,6 +142,7 @@ def test_a_batch_of_gradients_is_mapped_without_a_warning(name, order, recwarn):
     assert not [one for one in recwarn if "performance drop" in str(one.message)]
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("name", CASES)
 def test_operands_are_let_go_with_what_autograd_saved(name):
     ours, _, shapes = CASES[name]

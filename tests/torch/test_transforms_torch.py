@@ -806,6 +806,7 @@ def test_memory_of_attention_is_that_of_the_kernel(what):
     assert peaks[1] <= 1.1 * peaks[0]
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("way", ["grad", "vjp"])
 def test_memory_of_activations(way):
     """`grad` frees what an operation has kept once it is differentiated; the pullback of `vjp` may be called again."""

@@ -105,7 +105,7 @@ def check_values(entries):
             raise errors.ArgumentError(f"{name} is sparse ({x.layout}): give it as `to_dense()`")
 
 
-@functools.cache
+@functools.lru_cache(64)
 def _is_of_numpy(dtype):
     """Say whether NumPy or ml_dtypes has one of PyTorch's dtypes."""
     try:

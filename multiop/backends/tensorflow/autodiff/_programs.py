@@ -23,7 +23,7 @@ from . import _closed_over
 from .custom_gradient import dense, fresh, in_state
 from .tape import differentiate
 
-CALLS_BEFORE = 2  # calls that run step by step, at each order: to trace a function takes as long as hundreds of steps
+CALLS_BEFORE = 12  # calls that run step by step, at each order: to trace takes as long as 12 to 30 of them
 _signatures = Recent(1024)  # key -> how many calls there were, then the program; `_NONE` where there can be none
 
 
