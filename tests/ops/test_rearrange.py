@@ -63,3 +63,14 @@ def test_unsigned_entries_are_repeated_by_counts(backend, dtype):
     y = mo.op_repeat(x, [2, 3], axis=1)
     assert mo.op_dtype(y) == dtype
     np.testing.assert_array_equal(mo.op_convert_to_numpy(y), np.repeat(x, [2, 3], 1))
+
+
+@pytest.mark.parametrize(("axis", "counts"), [(0, []), (1, [1, 2]), (2, [0, 2, 1]), (2, [0, 0, 0])])
+def test_counts_repeat_what_has_no_entries(backend, axis, counts):
+    x = np.zeros((0, 2, 3), np.float32)
+    expected = np.repeat(x, np.array(counts, int), axis).shape
+    for f in (lambda x: mo.op_repeat(x, counts, axis), mo.jit(lambda x: mo.op_repeat(x, counts, axis))):
+        assert mo.op_shape(f(x)) == expected
+    if any(counts):  # of nothing, from nothing, TensorFlow's gradient of tf.gather is an error
+        (slope,) = mo.vjp(lambda x: mo.op_repeat(x, counts, axis), x)[1](np.zeros(expected, np.float32))
+        assert mo.op_shape(slope) == x.shape

@@ -50,10 +50,17 @@ def arctanh_value(z):
     return copy_side(jax.lax.complex(real, jnp.where(jnp.isnan(jnp.imag(z)), jnp.nan, jnp.imag(y))), z)
 
 
+def keep_digits(logarithm, z):
+    """Return a logarithm, by that of `2 * z` where XLA's log1p loses digits in float64: jax-ml/jax#39707."""
+    length = jnp.abs(z)
+    unit = jnp.where(jnp.abs(length - 0.81) < 0.05, 2, 1).astype(length.dtype)
+    return shift_real(logarithm(jax.lax.complex(jnp.real(z) * unit, jnp.imag(z) * unit)), -logarithm(unit))
+
+
 def log1p_value(z):
     """Return log1p; XLA's is already infinite near its pole."""
-    left = jnp.real(z) < -0.5
-    return jnp.where(left, jnp.log(shift_real(z, 1)), jnp.log1p(jnp.where(left, 0, z)))
+    left = (jnp.real(z) < -0.5) | (jnp.abs(shift_real(z, 1)) < 0.85)
+    return jnp.where(left, keep_digits(jnp.log, shift_real(z, 1)), jnp.log1p(jnp.where(left, 0, z)))
 
 
 def sqrt_value(z):

@@ -518,11 +518,7 @@ def with_extremum_gradient(pairwise, beats):
     def share(tangent, x1, x2):
         return jnp.where(x1 == x2, 0.5 * tangent, jnp.where(beats(x1, x2), tangent, 0))
 
-    chosen = with_changes(
-        pairwise,
-        one_step(share),
-        one_step(lambda tangent, x1, x2: share(tangent, x2, x1)),
-    )
+    chosen = with_changes(pairwise, one_step(share), one_step(lambda tangent, x1, x2: share(tangent, x2, x1)))
     return jit_inline(lambda x1, x2: (chosen if jnp.issubdtype(x1.dtype, np.floating) else pairwise)(x1, x2))
 
 
@@ -739,7 +735,8 @@ def either(of_reals, of_complex):
 
 _sqrt, _log1p = either(jnp.sqrt, _complex.sqrt), either(logarithm(log1p, start=1), _complex.log1p)
 _log, _log2, _log10 = (
-    either(logarithm(fn, base), fn) for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
+    either(logarithm(fn, base), functools.partial(_complex.keep_digits, fn))
+    for fn, base in ((jnp.log, math.e), (jnp.log2, 2), (jnp.log10, 10))
 )
 _exp2, _tanh = jit_inline(exp2_of_order(0)), either(tanh, _complex.tanh)
 _sinh, _cosh = either(jnp.sinh, _complex.sinh), either(jnp.cosh, _complex.cosh)

@@ -13,7 +13,7 @@ from multiop._values import args
 
 from ..conversion import floating, jit_inline, promote, reject_complex, to_wide_float
 from ..devices import is_readable
-from .elementwise import _clip, divide
+from .elementwise import _clip, divide, log1p
 
 EPSILON = 1e-7
 
@@ -76,7 +76,7 @@ def _binary_of_logits(target, output):
 def _binary(target, output):
     dtype, target, output = to_wide_float(target, output)
     output = _clip(output, EPSILON, 1 - EPSILON)
-    return (-target * jnp.log(output) - (1 - target) * jnp.log1p(-output)).astype(dtype)
+    return (-target * jnp.log(output) - (1 - target) * log1p(-output)).astype(dtype)
 
 
 @functools.partial(jax.jit, inline=True, static_argnums=(2, 3))

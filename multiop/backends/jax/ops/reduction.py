@@ -195,10 +195,7 @@ def _ties(native, axes):
         equal = x == y
         return equal, jnp.sum(equal, axes, x.dtype, keepdims=True)
 
-    def again(x, _):
-        return once(x, native(x, axes, keepdims=True))
-
-    return choice(lambda x, y: jnp.any(once(x, y)[1] == 0), again, once)
+    return choice(lambda x, y: jnp.any(once(x, y)[1] == 0), lambda x, _: once(x, native(x, axes, keepdims=True)), once)
 
 
 @functools.lru_cache(256)

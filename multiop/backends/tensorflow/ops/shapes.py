@@ -91,8 +91,7 @@ def op_broadcast_to(x, shape):
 
 
 def op_flip(x, axis):
-    x = convert(x)
-    return tf.reverse(x, args.axes(axis, rank(x)))
+    return tf.reverse(x := convert(x), args.axes(axis, rank(x)))
 
 
 def op_tile(x, repeats):
@@ -107,8 +106,10 @@ def op_repeat(x, repeats, axis):
     x, axis = resolve_axis(convert(x), axis)
     if len(repeats) != 1 and x.shape[axis] not in (None, len(repeats)):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
-    repeats = repeats[0] if len(repeats) == 1 else repeats
-    return repeat_entries(lambda x: tf.repeat(x, repeats, axis), x)
+    if len(repeats) == 1:
+        return repeat_entries(lambda x: tf.repeat(x, repeats[0], axis), x)
+    places = tf.repeat(tf.range(len(repeats)), repeats)  # of no entries, tf.repeat has the shape of the operand
+    return repeat_entries(lambda x: tf.gather(dense(x), places, axis=axis), x)
 
 
 def op_roll(x, shift, axis):
@@ -140,8 +141,7 @@ def op_pad(x, pad_width, mode, constant_values):
 
 
 def op_unstack(x, num, axis):
-    x = convert(x)
-    return tf.unstack(x, num, args.axis_to_unstack(axis, num, known_shape(x)))
+    return tf.unstack(x := convert(x), num, args.axis_to_unstack(axis, num, known_shape(x)))
 
 
 def op_diagonal(x, offset, axis1, axis2):
