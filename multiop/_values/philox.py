@@ -22,7 +22,7 @@ _PART = 8192  # blocks, whose arrays fit in a processor's cache
 
 
 def block_of_ints(counter: Sequence[int], key: Sequence[int], lanes: int = 1) -> list[int]:
-    """Return one block, computed in Python's ints; or one in each of the lanes that `lanes` has ones in, 64 bits wide."""
+    """Return one block, computed in Python's ints; or one in each lane of 64 bits or more; `lanes` has their ones."""
     (c0, c1, c2, c3), (k0, k1), mask = counter, key, MASK * lanes
     (by0, by2), (more0, more1) = MULTIPLIERS, INCREMENTS
     more0, more1 = more0 * lanes, more1 * lanes

@@ -250,10 +250,9 @@ def first_tensor(*values: Any) -> Any:
 def _next_words(generator: SeedGenerator) -> tuple[int, int]:
     """Return the two words of the next key of a generator."""
     _refuse_tracing("a SeedGenerator")
-    state = generator._state
     with _lock:
-        seed, number = state.value
-        state.value = seed, number + 1
+        seed, number = generator.state
+        generator.state = seed, number + 1
     return _keys_of(seed, number // _AT_ONCE)[number % _AT_ONCE]
 
 
