@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
-import ml_dtypes
 import numpy as np
 
 from multiop import errors
@@ -39,14 +39,29 @@ class IntegerInfo(NamedTuple):
     max: int
 
 
-def _float_info(dtype: str) -> FloatInfo:
-    found: Any = ml_dtypes.finfo(dtypes.to_numpy(dtype))  # type: ignore[no-untyped-call]
-    limits = {field: float(getattr(found, field)) for field in FloatInfo._fields[2:-1]}
-    return FloatInfo(dtype, int(found.bits), **limits, precision=int(found.precision))
+def _float_info(dtype: str, bits: int, exponent: int) -> FloatInfo:
+    """Return the limits of floats of which the smallest that has all digits is 2 to the `exponent`."""
+    digits, largest, normal = dtypes.DIGITS[dtype], dtypes.LARGEST[dtype], 2.0**exponent
+    eps = 2.0 ** (1 - digits)
+    precision = max(math.floor(-math.log10(eps)), 1)
+    fraction, power = math.frexp(10.0**-precision)
+    resolution = math.ldexp(round(fraction * 2**digits), power - digits)
+    limits = eps, eps / 2, largest, -largest, normal, normal * eps, normal, resolution
+    return FloatInfo(dtype, bits, *limits, precision)
 
 
-# computed once, because a compiler that traces Python can read a dict, but not NumPy's finfo
-_FLOATS = {dtype: _float_info(dtype) for dtype in (*dtypes.FLOATING, *dtypes.FLOAT8)}
+# by formulas: a compiler that traces Python can read a dict, but not NumPy's finfo, and ml_dtypes takes time to import
+_FLOATS = {
+    name: _float_info(name, bits, exponent)
+    for name, bits, exponent in (
+        ("bfloat16", 16, -126),
+        ("float16", 16, -14),
+        ("float32", 32, -126),
+        ("float64", 64, -1022),
+        ("float8_e4m3fn", 8, -6),
+        ("float8_e5m2", 8, -14),
+    )
+}
 _INTEGERS = {
     dtype: IntegerInfo(dtype, np.dtype(dtype).itemsize * 8, *dtypes.INTEGER_RANGE[dtype]) for dtype in dtypes.INTEGER
 }

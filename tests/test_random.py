@@ -942,6 +942,24 @@ def test_what_is_folded_in_maps(backend, log_records):
     assert not log_records  # TensorFlow would say that it computes row by row
 
 
+@pytest.mark.parametrize("seed", [5, -7, 2**64 - 1])
+def test_keys_of_a_generator_are_blocks_of_its_seed(seed):
+    generator, words = random.SeedGenerator(seed), (seed & _philox.MASK, seed >> 32 & _philox.MASK)
+    for n in (*range(70), 2**32 - 1, 2**32, 2**40 + 33):
+        generator.state = seed, n
+        expected = _philox.block_of_ints((n & _philox.MASK, n >> 32, 0, 3), words)[:2]
+        assert to_numpy(generator.next()).tolist() == expected
+        assert generator.state == (seed, n + 1)
+
+
+@pytest.mark.parametrize("n", [0, 1, 5, 383, 384, 385, 4000])
+@pytest.mark.parametrize("first", [0, _philox.MASK - 3])
+def test_words_of_many_blocks_are_those_of_each(n, first):
+    rest, key = (_philox.MASK, 5, 2**31), (_philox.MASK, 2**31 + 7)
+    blocks = [_philox.block_of_ints((first + k & _philox.MASK, *rest), key) for k in range(-(-n // 4))]
+    assert philox.words_on_host(key, n, (first, *rest)).tolist() == [word for block in blocks for word in block][:n]
+
+
 def test_a_generator_goes_on(backend):
     generator = random.SeedGenerator(5)
     first, second = (to_numpy(random.uniform((4,), seed=generator)).tolist() for _ in range(2))

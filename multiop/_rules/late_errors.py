@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import traceback
 
 from multiop._loading import registry
 
@@ -18,9 +17,10 @@ def without_frames(error: Exception, while_tracing: str) -> Exception:
         error: The exception.
         while_tracing: The name of the framework that traced the rule, for the note.
     """
-    places: list[tuple[str, int | None]] = [
-        (frame.filename, frame.lineno) for frame in traceback.extract_tb(error.__traceback__)
-    ]
+    places, step = [], error.__traceback__
+    while step is not None:
+        places.append((step.tb_frame.f_code.co_filename, step.tb_lineno))
+        step = step.tb_next
     users = [place for place in places if not place[0].startswith(_folders())]
     file, line = (users or places)[-1]
     copy = again(error)

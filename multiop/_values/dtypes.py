@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from multiop import config, errors
@@ -26,6 +25,14 @@ REAL_PART = {"complex64": "float32", "complex128": "float64"}
 WIDE = {"int64": "int32", "uint64": "uint32", "float64": "float32", "complex128": "complex64"}
 
 INTEGER_RANGE = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for name in INTEGER}
+
+DIGITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53, "float8_e4m3fn": 4, "float8_e5m2": 3}
+"""How many binary digits a number of each dtype of floats has."""
+
+_POWERS = {"bfloat16": 128, "float16": 16, "float32": 128, "float64": 1024, "float8_e4m3fn": 9, "float8_e5m2": 16}
+LARGEST = {name: float(2**power - 2 ** (power - DIGITS[name])) for name, power in _POWERS.items()}
+LARGEST["float8_e4m3fn"] = 448.0  # the next one is NaN
+"""The largest finite number of each dtype of floats."""
 
 # dtype -> the next larger ones; "int*", "float*", "complex*" are the weak types of Python scalars
 _LATTICE: dict[str, tuple[str, ...]] = {
@@ -162,11 +169,11 @@ def name_or_none(dtype: Any, others: tuple[str, ...] = ()) -> str | None:
 
 def to_numpy(dtype: str) -> np.dtype[Any]:
     """Return the NumPy dtype of the name `dtype`, `bfloat16` and `FLOAT8` included."""
-    return np.dtype(getattr(ml_dtypes, dtype) if dtype in ("bfloat16", *FLOAT8) else dtype)
+    if dtype not in ("bfloat16", *FLOAT8):
+        return np.dtype(dtype)
+    import ml_dtypes  # here, because it takes a tenth of the time to import multiop
 
-
-def _largest(dtype: str) -> float:
-    return float(ml_dtypes.finfo(to_numpy(dtype)).max)  # type: ignore[no-untyped-call]
+    return np.dtype(getattr(ml_dtypes, dtype))
 
 
 def _saturation(source: str, target: str) -> tuple[float, float] | None:
@@ -177,19 +184,19 @@ def _saturation(source: str, target: str) -> tuple[float, float] | None:
 
 
 def _inward(bound: float, dtype: str) -> float:
-    """Return `bound` rounded towards zero to a number of `dtype`."""
+    """Return `bound`, a whole number, rounded towards zero to a number of `dtype`."""
     if dtype in INTEGER:
         return int(bound)
-    with np.errstate(over="ignore"):
-        x = np.asarray(bound).astype(to_numpy(dtype))
-    return float(np.nextafter(x, np.zeros_like(x)) if abs(float(x)) > abs(bound) else x)
+    size = abs(int(bound))
+    dropped = max(size.bit_length() - DIGITS[dtype], 0)
+    return float((size >> dropped << dropped) * (1 if bound > 0 else -1))
 
 
 # computed once, as above
 
 EXTREMES: dict[str, tuple[float, float]] = {
     **INTEGER_RANGE,
-    **{name: (-_largest(name), _largest(name)) for name in FLOATING},
+    **{name: (-LARGEST[name], LARGEST[name]) for name in FLOATING},
 }
 """The least and the largest finite number of each real dtype."""
 

@@ -211,7 +211,8 @@ def _of_nested(x: Any, dtype: str | None, backend: str, wide: bool) -> np.ndarra
     return _cast(array, dtype, hint)
 
 
-_NAMES = {_dtypes.to_numpy(name): name for name in _dtypes.ALL}  # NumPy takes a microsecond to spell one
+# NumPy takes a microsecond to spell one; bfloat16 would be imported for it
+_NAMES = {np.dtype(name): name for name in _dtypes.ALL if name != "bfloat16"}
 
 
 def name_of(array: np.ndarray[Any, Any], given: Any = None) -> str:

@@ -5,7 +5,7 @@ Source: Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as 1, 2
 
 from __future__ import annotations
 
-import operator
+import functools
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
@@ -17,20 +17,20 @@ MASK = 0xFFFFFFFF
 ROUNDS = 10
 MULTIPLIERS = 0xD2511F53, 0xCD9E8D57
 INCREMENTS = 0x9E3779B9, 0xBB67AE85
-_FEW = 256  # blocks, which take the lanes of Python's ints less time than arrays
+_FEW = 96  # blocks, which take the lanes of Python's ints less time than arrays
 _PART = 8192  # blocks, whose arrays fit in a processor's cache
 
 
 def block_of_ints(counter: Sequence[int], key: Sequence[int], lanes: int = 1) -> list[int]:
-    """Return one block, computed in Python's ints; or one in each of the lanes of 64 bits that `lanes` has ones in."""
+    """Return one block, computed in Python's ints; or one in each lane of 64 bits or more; `lanes` has their ones."""
     (c0, c1, c2, c3), (k0, k1), mask = counter, key, MASK * lanes
     (by0, by2), (more0, more1) = MULTIPLIERS, INCREMENTS
     more0, more1 = more0 * lanes, more1 * lanes
     for _ in range(ROUNDS):  # without a call, which takes longer than all of a round's arithmetic
         first, second = c0 * by0, c2 * by2
-        c0, c1 = second >> 32 & mask ^ c1 ^ k0, second & mask
-        c2, c3 = first >> 32 & mask ^ c3 ^ k1, first & mask
-        k0, k1 = k0 + more0 & mask, k1 + more1 & mask
+        c0, c1 = (second >> 32 ^ c1 ^ k0) & mask, second & mask
+        c2, c3 = (first >> 32 ^ c3 ^ k1) & mask, first & mask
+        k0, k1 = k0 + more0, k1 + more1  # less than 2**36
     return [c0, c1, c2, c3]
 
 
@@ -48,21 +48,22 @@ def parts_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Iterabl
 
 
 def _few_words(key: Sequence[int], blocks: int, first: int, rest: Sequence[int]) -> Array:
-    lanes = int.from_bytes(b"\1\0\0\0\0\0\0\0" * blocks, "little")
-    index = int.from_bytes((np.arange(first, first + blocks, dtype=np.uint64) & _WORD).tobytes(), "little")
-    (c1, c2, c3), (k0, k1) = rest, key
-    words = block_of_ints((index, c1 * lanes, c2 * lanes, c3 * lanes), (k0 * lanes, k1 * lanes), lanes)
-    every = b"".join(map(operator.methodcaller("to_bytes", 8 * blocks, "little"), words))
-    return np.frombuffer(every, np.uint64).reshape(4, blocks).T.astype(np.uint32).reshape(-1)
+    lanes, index = _lanes(blocks)
+    counter = index + first * lanes & MASK * lanes, *[word * lanes for word in rest]
+    w0, w1, w2, w3 = block_of_ints(counter, [word * lanes for word in key], lanes)
+    return np.frombuffer((w0 | w1 << 32 | w2 << 64 | w3 << 96).to_bytes(16 * blocks, "little"), "<u4")
+
+
+@functools.lru_cache(_FEW + 1)
+def _lanes(blocks: int) -> tuple[int, int]:
+    """Return a one in each of the lanes of 128 bits, which hold a block's words, and the number of each."""
+    return sum(1 << 128 * k for k in range(blocks)), sum(k << 128 * k for k in range(blocks))
 
 
 def _many_words(key: Sequence[int], n: int, first: int, rest: Sequence[int]) -> Iterable[Array]:
     """Return the parts of `n` words; each step of a round is one call on arrays of 64 bits, made once for all parts."""
     blocks = -(-n // 4)
-    keys = [
-        [np.array(one + k * more & MASK, np.uint64) for one, more in zip(key, INCREMENTS, strict=True)]
-        for k in range(ROUNDS)
-    ]
+    keys = list(np.bitwise_and(np.array([key], np.uint64) + _ADDED, _WORD)[..., None])
     by0, by2, word, half = _STEPS
     state = np.empty((6, min(_PART, blocks)), np.uint64)
     for start in range(0, blocks, _PART):
@@ -87,4 +88,5 @@ def _many_words(key: Sequence[int], n: int, first: int, rest: Sequence[int]) -> 
 
 
 _WORD = np.uint64(MASK)
+_ADDED = np.arange(ROUNDS, dtype=np.uint64)[:, None] * np.array(INCREMENTS, np.uint64)  # to the key of each round
 _STEPS = [np.array(one, np.uint64) for one in (*MULTIPLIERS, MASK, 32)]  # NumPy reads an array sooner than an int

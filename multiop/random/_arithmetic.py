@@ -62,7 +62,7 @@ def polynomial(x: Any, coefficients: tuple[float, ...]) -> Any:
 
 
 def _polynomial_of_array(x: Any, coefficients: tuple[float, ...]) -> Any:
-    first, second, *rest = _as_arrays(x.dtype, *coefficients)
+    first, second, *rest = _as_arrays(x.dtype, coefficients)
     y = np.multiply(x, first, np.empty(x.shape, x.dtype))  # an array also where it has no dimensions
     np.add(y, second, y)
     for coefficient in rest:
@@ -72,7 +72,7 @@ def _polynomial_of_array(x: Any, coefficients: tuple[float, ...]) -> Any:
 
 
 @functools.lru_cache(64)
-def _as_arrays(dtype: Any, *numbers: float) -> list[Any]:
+def _as_arrays(dtype: Any, numbers: tuple[float, ...]) -> list[Any]:
     """Return numbers as arrays without dimensions, which NumPy reads sooner than numbers."""
     return [np.array(number, dtype) for number in numbers]
 

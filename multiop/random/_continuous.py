@@ -63,14 +63,14 @@ def uniform(
 
 def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream: int = 0) -> Any:
     exact = _normal.computed_in(name)
-    low, high = (
-        _arguments.finite(_arguments.parameter(x, n, exact), n) for x, n in ((minval, "minval"), (maxval, "maxval"))
-    )
+    low = _arguments.finite(_arguments.parameter(minval, "minval", exact), "minval")
+    high = _arguments.finite(_arguments.parameter(maxval, "maxval", exact), "maxval")
     are_numbers = isinstance(low, float) and isinstance(high, float)
     if are_numbers:
         is_below = _arguments.round_to_dtype(low, name) < _arguments.round_to_dtype(high, name)
         _arguments.check(is_below, f"minval must be below maxval, got {minval} and {maxval}")
-    _arguments.fits(shape, minval=low, maxval=high)
+    else:
+        _arguments.fits(shape, minval=low, maxval=high)
     key = key_beside(None if are_numbers else first_tensor(minval, maxval), seed)
     x = _normal.standard_uniform(key, shape, name, stream)
     if not are_numbers:
@@ -337,10 +337,11 @@ def _draw_scaled(
     loc = _arguments.finite(_arguments.parameter(loc, of_loc, exact), of_loc)
     scale = _arguments.finite(_arguments.parameter(scale, of_scale, exact), of_scale)
     _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got {scale}")
-    _arguments.fits(shape, **{of_loc: loc, of_scale: scale})
+    are_numbers = isinstance(loc, float) and isinstance(scale, float)
+    if not are_numbers:
+        _arguments.fits(shape, **{of_loc: loc, of_scale: scale})
     if nan_below_zero and not isinstance(scale, float):
         scale = op_where(scale < 0.0, math.nan, scale)
-    are_numbers = isinstance(loc, float) and isinstance(scale, float)
     x = standard(key_beside(None if are_numbers else first_tensor(*given), seed), shape, name)
     if not are_numbers:
         loc, scale = _arguments.beside(x, loc, scale)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 import sys
@@ -14,7 +15,7 @@ from multiop import errors
 from multiop._call.boundary import boundary
 from multiop._loading.registry import active, random_part
 from multiop._rules import rerun_state
-from multiop._values import args, dtypes
+from multiop._values import args, dtypes, philox
 from multiop._values.types import ArrayLike, Tensor
 from multiop.frontends.bitwise import op_bitwise_and
 from multiop.frontends.conversion import op_cast, op_view
@@ -23,6 +24,7 @@ from multiop.frontends.logical import op_less
 from multiop.frontends.shapes import op_concatenate, op_reshape
 from multiop.random import _philox
 
+_AT_ONCE = 32  # keys of a generator that are computed together
 _lock = threading.Lock()  # shared by all generators: one that held a lock could not be copied or pickled
 _names = itertools.count()
 
@@ -251,9 +253,16 @@ def _next_words(generator: SeedGenerator) -> tuple[int, int]:
     with _lock:
         seed, number = generator.state
         generator.state = seed, number + 1
-    counter = number & _philox.MASK, number >> 32, 0, _philox.NEXT
-    first, second, *_ = _philox.block_of_ints(counter, _of_int(seed, "seed"))
-    return first, second
+    return _keys_of(seed, number // _AT_ONCE)[number % _AT_ONCE]
+
+
+@functools.lru_cache(16)
+def _keys_of(seed: int, part: int) -> list[tuple[int, int]]:
+    """Return the words of successive keys, which take little longer than those of one."""
+    first = part * _AT_ONCE
+    counter = first & _philox.MASK, first >> 32, 0, _philox.NEXT
+    words = philox.words_on_host((seed & _philox.MASK, seed >> 32 & _philox.MASK), 4 * _AT_ONCE, counter).tolist()
+    return list(zip(words[::4], words[1::4], strict=True))
 
 
 def as_key(seed: Any) -> Tensor:

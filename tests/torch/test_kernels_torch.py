@@ -437,9 +437,10 @@ def test_values_of_kernels_at_the_edges_are_those_of_numpy(dtype, multiop_x64):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
 @pytest.mark.parametrize("keepdims", [False, True])
-def test_sums_along_axes_that_lie_apart_are_those_of_numpy(dtype, keepdims, multiop_x64):
+@pytest.mark.parametrize("size", [8, 32])
+def test_sums_along_axes_that_lie_apart_are_those_of_numpy(dtype, keepdims, size, multiop_x64):
     generator = np.random.default_rng(0)
-    x = generator.normal(size=(8, 8, 4, 32)).astype(dtype)
+    x = generator.normal(size=(8, 8, 8, size)).astype(dtype)
     x = x + np.flip(x, 0) * 1j if dtype == "complex64" else x
     wide = x.astype("complex128")
     for axis in ((0, 2), (-2, 0), (0, 1, 2), (0, 3)):
@@ -460,3 +461,16 @@ def test_the_derivative_of_a_sum_along_axes_that_lie_apart():
         torch.testing.assert_close(*[torch.autograd.grad((g**2).sum(), x)[0] for g in first])
         batch = torch.stack([x.detach()] * 2, -1)
         torch.testing.assert_close(*[torch.vmap(lambda x, f=f: f(x, (0, 2)), -1)(batch) for f in (ours, native)])
+
+
+@pytest.mark.parametrize("strict", [False, True], ids=["", "strict"])
+@pytest.mark.parametrize("op", [mo.op_sum, mo.op_mean])
+def test_an_exported_sum_along_axes_that_lie_apart_is_of_any_size(op, strict):
+    class Total(torch.nn.Module):
+        def forward(self, x):
+            return op(x, (0, 2))
+
+    sizes = [torch.export.Dim("b"), None, torch.export.Dim("h"), torch.export.Dim("w")]
+    program = torch.export.export(Total(), (torch.ones(8, 8, 4, 32),), dynamic_shapes=(sizes,), strict=strict).module()
+    for shape in ((2, 8, 3, 2), (16, 8, 5, 64)):
+        torch.testing.assert_close(program(torch.ones(shape)), op(torch.ones(shape), (0, 2)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import gc
 import inspect
 import itertools
@@ -129,6 +130,35 @@ def test_jit_at_third_order():
         return lambda x: mo.grad(f)(x).sum()
 
     torch.testing.assert_close(mo.grad(total_gradient(total_gradient(f)))(x), 24 * x)
+
+
+def power_of(steps):
+    return lambda x: functools.reduce(torch.mul, [x] * steps)
+
+
+def test_a_trace_makes_one_fake_mode_however_many_its_steps(monkeypatch):
+    """Each new one would walk the stack."""
+    made, mode = [], torch._subclasses.fake_tensor.FakeTensorMode
+    init = mode.__init__
+    monkeypatch.setattr(mode, "__init__", lambda *args, **kwargs: (made.append(1), init(*args, **kwargs))[1])
+    for steps in (2, 20):
+        made.clear()
+        with _internals.describe_by_one_mode():
+            graph = _internals.make_fx(power_of(steps))(point())
+        assert len(made) == 1
+        torch.testing.assert_close(graph(point()), point() ** steps)
+    assert torch._guards.TracingContext.try_get() is None
+
+
+def test_jit_adds_nothing_to_a_users_exception():
+    error = ValueError("mine")
+
+    def fails(x):
+        raise error
+
+    with pytest.raises(ValueError) as found:
+        mo.jit(fails)(point())
+    assert found.value is error and not vars(error)
 
 
 def test_jit_draws_random_numbers_once():

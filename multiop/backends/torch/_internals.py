@@ -128,6 +128,8 @@ set_grad_enabled = _part(
 )
 _proxy_mode = _part("torch.fx.experimental.proxy_tensor.get_proxy_mode", None, lambda part: part() is None)
 _before_dispatch = _part("torch._ops._mode_stack_state_for_pre_dispatch", None, lambda part: part.get(0) is None)
+_tracing_context = _part("torch._guards.TracingContext", None, lambda part: part.try_get() is None)
+_tracing = _part("torch._guards.tracing", None, lambda part: part(None).__enter__() is None)
 make_fx = _part(
     "torch.fx.experimental.proxy_tensor.make_fx", None, lambda part: _proxy_mode is not None and _traces(part)
 )
@@ -450,6 +452,22 @@ def retrace():
     if built_in.compiling():  # which knows that another thread may import the compiler at this moment
         dynamo = sys.modules["torch._dynamo.symbolic_convert"]
         raise dynamo.exc.UnspecializeRestartAnalysis(restart_reason="multiop has loaded its backend")
+
+
+@contextlib.contextmanager
+def describe_by_one_mode():
+    """Let a trace describe all its results by one fake mode; each would else have its own, which walks the stack."""
+    if _tracing is None or _tracing_context is None:
+        yield
+        return
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    context = _tracing(_tracing_context(FakeTensorMode(allow_fallback_kernels=True)))
+    context.__enter__()
+    try:
+        yield
+    finally:
+        context.__exit__(None, None, None)  # without a user's exception, to which it would add an attribute
 
 
 def is_operation(target):

@@ -104,12 +104,12 @@ def directly(native, dtypes=_INEXACT, numbers=()):
     """
 
     def decorate(op):
-        def call(x):
-            return native(x) if isinstance(x, Tensor) and x.dtype in dtypes else op(x)
+        def call(x):  # the type first: it takes half the time of `isinstance`
+            return native(x) if (type(x) is Tensor or isinstance(x, Tensor)) and x.dtype in dtypes else op(x)
 
         def call_on_two(x1, x2):
-            if isinstance(x1, Tensor) and (dtype := x1.dtype) in dtypes:
-                if isinstance(x2, Tensor):
+            if (type(x1) is Tensor or isinstance(x1, Tensor)) and (dtype := x1.dtype) in dtypes:
+                if type(x2) is Tensor or isinstance(x2, Tensor):
                     if x2.dtype is dtype:
                         return native(x1, x2)
                 elif type(x2) in numbers and dtype in LONG and -(2**53) <= x2 <= 2**53:

@@ -24,6 +24,7 @@ from .._internals import (
     are_transforms_active,
     autocast_state,
     autocast_to,
+    describe_by_one_mode,
     dispatch_depth,
     forward_mode,
     grads_of,
@@ -305,7 +306,7 @@ class _Program:
 
     def __init__(self, fun, by_python, tensors, families):
         self.fun, self.by_python, self.autocast = fun, by_python, autocast_state()
-        with tracing_lock(), _effects.Undone(), _saved_apart():
+        with tracing_lock(), _effects.Undone(), _saved_apart(), describe_by_one_mode():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
         graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
         _store_operands_of_maxima(graph.graph)

@@ -46,9 +46,7 @@ def op_sum(x, axis, keepdims):
         return x.to(dtype)
     if dtype in (torch.uint32, torch.uint64):  # PyTorch cannot sum these
         return torch.sum(x.to(torch.int64), dims, keepdims).to(dtype)
-    if are_apart(x, dims):
-        return functools.reduce(lambda x, dim: torch.sum(x, dim, keepdims), sorted(dims, reverse=True), x)
-    return torch.sum(x, dims, keepdims, dtype=dtype)
+    return sum_each(x, dims, keepdims) if are_apart(x, dims) else torch.sum(x, dims, keepdims, dtype=dtype)
 
 
 def are_apart(x, dims):
@@ -58,10 +56,14 @@ def are_apart(x, dims):
     """
     if max(dims) - min(dims) < len(dims) or x.ndim - 1 in dims or is_dynamo_compiling():
         return False
-    return type(x) is torch.Tensor and x.is_cpu and x.dtype in _SUMMED and x.shape[-1] >= 16 and x.numel() >= 4096
+    return type(x) is torch.Tensor and x.is_cpu and x.dtype in _SUMMED and x.shape[-1] >= 8 and x.numel() >= 4096
 
 
 _SUMMED = {*LONG, torch.complex64, torch.complex128}
+
+
+def sum_each(x, dims, keepdims):
+    return functools.reduce(lambda x, dim: torch.sum(x, dim, keepdims), sorted(dims, reverse=True), x)
 
 
 def op_prod(x, axis, keepdims, dtype):
@@ -85,7 +87,7 @@ def op_mean(x, axis, keepdims):
     if not dims:
         return x
     if are_apart(x, dims):
-        return op_sum(x, dims, keepdims) / math.prod([x.shape[dim] for dim in dims])
+        return sum_each(x, dims, keepdims) / math.prod([x.shape[dim] for dim in dims])
     return torch.mean(x, dims, keepdims)
 
 
