@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import operator
 import sys
 import threading
@@ -234,6 +235,24 @@ def _knows_levels(functorch):
 
 
 functorch = _part("torch._C._functorch", None, _knows_levels)
+
+
+@functools.cache
+def _prepare_mapping():
+    torch.vmap(torch.clone)(torch.zeros(1, device="cpu"))  # it registers how to map operations that lack a rule
+
+
+def map_along(fun, axes, size, tensors):
+    """Do what `torch.vmap` does, whose walks over pytrees take longer than a small function that returns a list."""
+    if not IS_TESTED or is_dynamo_compiling() or is_tracing():
+        return torch.vmap(fun, in_dims=tuple(axes))(*tensors)
+    _prepare_mapping()
+    level = functorch._vmap_increment_nesting(size, "error")
+    try:
+        mapped = fun(*map(functorch._add_batch_dim, tensors, axes, itertools.repeat(level)))
+        return [functorch._remove_batch_dim(y, level, size, 0) for y in mapped]
+    finally:
+        functorch._vmap_decrement_nesting()
 
 
 @_constant
