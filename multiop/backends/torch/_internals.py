@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
-import itertools
 import operator
 import sys
 import threading
@@ -249,8 +248,8 @@ def map_along(fun, axes, size, tensors):
     _prepare_mapping()
     level = functorch._vmap_increment_nesting(size, "error")
     try:
-        mapped = fun(*map(functorch._add_batch_dim, tensors, axes, itertools.repeat(level)))
-        return [functorch._remove_batch_dim(y, level, size, 0) for y in mapped]
+        slices = [x if k is None else functorch._add_batch_dim(x, k, level) for x, k in zip(tensors, axes, strict=True)]
+        return [functorch._remove_batch_dim(y, level, size, 0) for y in fun(*slices)]
     finally:
         functorch._vmap_decrement_nesting()
 
