@@ -21,16 +21,10 @@ from multiop.autodiff.sparse._sets import (
     Pairs,
     Parents,
     Traced,
-    each,
-    empty,
-    follow,
-    is_fixed,
     narrow,
     plain,
     sparse,
     starts,
-    turn,
-    union,
     widen,
 )
 
@@ -52,11 +46,11 @@ def find_pattern(flat: Callable[..., Any], arrays: Sequence[Any], second: bool) 
     with np.errstate(all="ignore"):
         outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)])
     if second:
-        live = _sets.find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
+        live = _sets.find_live(_rules.operands(outputs), tracer.steps, tracer.live_below)
         found = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
         return found + found.T, tracer.has_rules, plain(outputs)
-    rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
-    return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules, plain(outputs)
+    rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else _sets.empty(np.size(y), n) for y in outputs]
+    return sparse().vstack(rows, format="csr") if rows else _sets.empty(0, n), tracer.has_rules, plain(outputs)
 
 
 def read(x: Any, backend: Any) -> tuple[Any, bool]:
@@ -65,13 +59,6 @@ def read(x: Any, backend: Any) -> tuple[Any, bool]:
         return np.array(backend.op_convert_to_numpy(backend.stop_gradient(x))), True
     except Exception:
         return np.ones(tuple(x.shape), dtypes.to_numpy(backend.dtype_name(x))), False
-
-
-def closed_over(f: Callable[..., Any]) -> list[Any]:
-    """Return the traced tensors that a function closes over."""
-    walk = closures.Walk(Traced, lambda x: True)
-    walk.enter([f], False)
-    return walk.tensors
 
 
 class Tracer:
@@ -109,15 +96,15 @@ class Tracer:
     ) -> Traced:
         """Return a tensor that depends on what its parents do, and on what is in the sets `beside`."""
         value = np.asarray(value)
-        parts = [*(follow(x.sets, along) for x, along in parents), *beside]
-        sets = widen(union(parts or [empty(value.size, self.width)]), self.width)
+        parts = [*(_sets.follow(x.sets, along) for x, along in parents), *beside]
+        sets = widen(_sets.union(parts or [_sets.empty(value.size, self.width)]), self.width)
         every = np.arange(value.size)
         own = [Pairs(sets, sets, every, every)] if curved and sets.nnz else pairs
         return self.add(Traced(value, sets, parents, own))
 
     def to_array(self, x: Any) -> Any:
         """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
-        return each(self.read_foreign, x)
+        return _sets.each(self.read_foreign, x)
 
     def read_foreign(self, x: Any) -> Any:
         owner = "" if isinstance(x, (Traced, np.ndarray, np.generic)) else foreign.owner(x) or "numpy"
@@ -191,7 +178,7 @@ class Tracer:
         if not _rules.operands(args):
             result = self.numpy(name)(*args)
             given = list(host.flat(args))
-            may_change = not all(is_fixed(x) for x in given if isinstance(x, np.ndarray))
+            may_change = not all(_sets.is_fixed(x) for x in given if isinstance(x, np.ndarray))
             if not may_change and not (name in _rules.OF_NUMBERS and any(map(host.is_scalar, given))):
                 for y in host.flat([result]):
                     if isinstance(y, np.ndarray):
@@ -323,25 +310,24 @@ class Tracer:
         """Return the outputs of a custom gradient's function, and what its rule makes of upstream gradients."""
         outputs, rule = call.forward(primals)
         outputs, start = [self.convert(y) for y in outputs], self.width
-        closed = closed_over(call.f) if call.wants_variables() else []
-        if closed or not all(isinstance(y, Traced) for y in outputs):
-            return list(_rules.mix_all(self, "custom_gradient", [*primals, *closed], plain(outputs)))
-        kept, own, first_up = [y.sets for y in outputs], [self.own_leaf(y) for y in outputs], self.width
+        walk = closures.Walk(Traced, lambda x: True)
+        if call.wants_variables():
+            walk.enter([call.f], False)
+        if walk.tensors or len(_rules.operands(outputs)) < len(outputs):
+            return list(_rules.mix_all(self, "custom_gradient", [*primals, *walk.tensors], plain(outputs)))
+        own, first_up = [self.own_leaf(y) for y in outputs], self.width
         for y, leaf in zip(outputs, own, strict=True):  # an output that the rule closes over has this rule
             if not any(y is x for x in primals):
-                y.sets = union([y.sets, leaf.sets])
+                y.sets = _sets.union([y.sets, leaf.sets])
         ups = [self.own_leaf(y) if self.dtype_name(y) in dtypes.INEXACT else None for y in outputs]
         grads, _ = call.backward(rule, ups, [])
-        for y, sets in zip(outputs, kept, strict=True):
-            y.sets = sets
         pairs = [(x, g) for x, g in zip(primals, grads, strict=True) if isinstance(x, Traced) and isinstance(g, Traced)]
         for step in self.steps[first:]:
             step.pairs = ()  # its rule says the derivative
-        self.keep_all()
         made, at = [], first_up
         for y, up in zip(outputs, ups, strict=True):
             end = at + (0 if up is None else up.size)
-            parents = [(x, turn(narrow(grad.sets, at, end))) for x, grad in pairs]
+            parents = [(x, _sets.turn(narrow(grad.sets, at, end))) for x, grad in pairs]
             made.append(self.make(plain(y), parents if end > at else []))
             at = end
         of_outputs = sparse().vstack([narrow(y.sets, 0, start) for y in made])
@@ -356,15 +342,13 @@ class Tracer:
         leaves, outputs, aux = self.inner(fun, primals)
         stop, steps = self.width, self.steps[first:]
 
-        def pullback(cotangents: Sequence[Any]) -> list[Any]:
-            given = [
-                (y, c) for y, c in zip(outputs, cotangents, strict=True) if isinstance(y, Traced) and c is not None
-            ]
+        def pullback(ups: Sequence[Any]) -> list[Any]:
+            given = [(y, c) for y, c in zip(outputs, ups, strict=True) if isinstance(y, Traced) and c is not None]
             live = _sets.find_live([y for y, _ in given], steps, self.live_below, [c for _, c in given])
             curved, found = self.curvature(steps, start, stop, live), []
             for x, at in zip(leaves, starts(leaves), strict=True):
                 own = start + at, start + at + x.size
-                parents = [(c, turn(narrow(y.sets, *own))) for y, c in given if isinstance(c, Traced)]
+                parents = [(c, _sets.turn(narrow(y.sets, *own))) for y, c in given if isinstance(c, Traced)]
                 found.append(self.make_alike(x, parents, [curved[at : at + x.size]]))
             self.keep_all()  # a gradient depends on what the function was made of
             return found
@@ -375,8 +359,7 @@ class Tracer:
         start, first = self.width, len(self.steps)
         leaves, outputs, aux = self.inner(fun, primals)
         stop, steps = self.width, self.steps[first:]
-        live = _sets.find_live([y for y in outputs if isinstance(y, Traced)], steps, self.live_below)
-        curved = self.curvature(steps, start, stop, live)
+        curved = self.curvature(steps, start, stop, _sets.find_live(_rules.operands(outputs), steps, self.live_below))
         given = [(t, start + at) for t, at in zip(tangents, starts(leaves), strict=True) if isinstance(t, Traced)]
 
         def push(y: Any) -> Any:
@@ -411,7 +394,7 @@ class Tracer:
         for x in primals:
             own = self.own_leaf(x)
             if isinstance(x, Traced):
-                own.sets = union([own.sets, x.sets])
+                own.sets = _sets.union([own.sets, x.sets])
                 own.parents = [(x, None)]
             leaves.append(own)
         outputs, aux = fun(*leaves)
@@ -427,7 +410,7 @@ class Tracer:
 
     def pairs_of(self, steps: Sequence[Traced], left: slice, right: slice, live: Any) -> Any:
         """Return the pairs of entries of the inputs, in two ranges, with a second derivative in one of `steps`."""
-        total = empty(left.stop - left.start, right.stop - right.start)
+        total = _sets.empty(left.stop - left.start, right.stop - right.start)
         for step in steps:
             for pairs in step.pairs if step.number in live else ():
                 pairs.left, pairs.right = widen(pairs.left, self.width), widen(pairs.right, self.width)
