@@ -201,6 +201,18 @@ def test_patterns_of_second_derivatives_are_exact(on_numpy):
     assert wrong == []
 
 
+@pytest.mark.once
+@pytest.mark.parametrize("steps", [5, 14])
+def test_products_reach_whatever_a_loop_of_unknown_length_brings_them_to(on_numpy, steps):
+    def f(x):  # each product waits in a queue of four
+        body = lambda out, queue, v: (queue[0], ops.concatenate([queue[1:], v[:1] * v[1:2]]), ops.roll(v, -1))
+        first = ops.sum(x), ops.broadcast_to(ops.sum(x), (4,)), x
+        return ops.while_loop(lambda out, queue, v: out < 1e9, body, first, steps)[0]
+
+    found = mo.sparse_hessian(f, array(X))(array(X)).toarray()
+    np.testing.assert_array_equal(found, both((steps - 5) % N, (steps - 4) % N))
+
+
 def program_of(seed):
     """Return a random program as a function of one vector."""
     program = draw(seed, size=(2, 8))
@@ -321,6 +333,18 @@ def test_it_is_prepared_within_transforms(backend):
     np.testing.assert_allclose(host(mo.grad(lambda w: ops.sum(values(w)))(array(X))), 9 * X**2, rtol=1e-10)
 
 
+def test_indices_and_masks_of_a_transform_are_not_known(backend):
+    def dense(index, w):
+        f = lambda x: ops.where(w > 0, ops.take(x, index) ** 2, x)
+        J = mo.sparse_jacobian(f, array(X))
+        return ops.scatter_update(ops.zeros(N * N, "float64"), (J.rows * N + J.cols)[:, None], J.values(array(X)))
+
+    index = np.roll(np.arange(N), 3)
+    wanted = np.where(X[:, None] > 0, np.eye(N)[index] * 2 * X, np.eye(N))
+    found = mo.jit(dense)(ops.array(index), array(X))
+    np.testing.assert_allclose(host(found).reshape(N, N), wanted, rtol=1e-12)
+
+
 def test_a_function_without_reverse_mode_is_taken_by_columns(backend):
     loop = lambda x: ops.while_loop(lambda y: y[0] < 9.0, lambda y: (y * 2.0,), (x,))[0]  # which has none on JAX
     J = mo.sparse_jacobian(lambda x: ops.sum(loop(x)) + x[:1], array(np.abs(X)))  # a row, and 12 columns
@@ -410,6 +434,51 @@ def test_custom_gradients_have_the_pattern_and_values_of_their_rule(backend):
     for mode in ("symmetric", "acyclic"):
         with pytest.raises(errors.ArgumentError, match="not symmetric: give mode='forward'"):
             mo.sparse_hessian(f, array(X), mode=mode)
+
+
+def halves(x):
+    """Return a function of a rule that closes over its own output."""
+    y = ops.floor(x) + 0.5
+    return y, lambda upstream: upstream * y
+
+
+def constant(x):
+    y = ops.ones(N, "float64")
+    return y, lambda upstream: upstream * y
+
+
+def one_sided(x, y):
+    return x * y, lambda upstream: (upstream * y, None)
+
+
+def with_variables(x):
+    w = x[6:] * 2.0
+
+    @mo.op_custom_gradient
+    def product(y):
+        return y * w, lambda upstream, variables=None: (upstream * w, [upstream * y for _ in variables])
+
+    return product(x[:6])
+
+
+OF_RULES = {
+    "its output": mo.op_custom_gradient(halves),
+    "the gradient of its output": mo.grad(lambda x: ops.sum(mo.op_custom_gradient(halves)(x))),
+    "a constant output": mo.op_custom_gradient(constant),
+    "another argument, in a tangent": lambda x: mo.jvp(
+        lambda x: mo.op_custom_gradient(one_sided)(x, ops.roll(x, 3)), (x,), (ops.roll(x, 1),)
+    )[1],
+    "a variable": with_variables,
+}
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("name", OF_RULES)
+def test_what_a_rule_closes_over_is_in_the_pattern(on_numpy, name):
+    f, x = OF_RULES[name], array(X)
+    np.testing.assert_allclose(mo.sparse_jacobian(f, x)(x).toarray(), host(mo.jacrev(f)(x)), rtol=1e-12)
+    total = lambda x: ops.sum(f(x) * np.arange(1, 1 + len(f(x))))
+    np.testing.assert_allclose(mo.sparse_hessian(total, x)(x).toarray(), host(mo.hessian(total)(x)), rtol=1e-12)
 
 
 @pytest.mark.once
@@ -550,9 +619,23 @@ def test_zeros_count_in_what_nobody_can_write_to(on_numpy):
     view = base[:]
     view.flags.writeable = False
     assert mo.sparse_jacobian(lambda x: ops.matmul(frozen, x), array(X)).nnz == N
-    J = mo.sparse_jacobian(lambda x: ops.matmul(view, x), array(X))
+    made = [mo.sparse_jacobian(f, array(X)) for f in (lambda x: view @ x, lambda x: ops.matmul(ops.negative(view), x))]
     base[:] = 1.0
-    np.testing.assert_array_equal(J(array(X)).toarray(), np.ones((N, N)))
+    for J in made:
+        np.testing.assert_array_equal(abs(J(array(X)).toarray()), np.ones((N, N)))
+
+
+@pytest.mark.once
+def test_a_number_in_the_closure_is_a_parameter(on_numpy):
+    for start, make in (
+        (0.0, lambda s: ops.full(N, s, "float64")),
+        (0, lambda s: ops.multiply(ops.ones(N, "float64"), s)),
+        (1.0, lambda s: ops.subtract(s, ops.ones(N, "float64"))),
+    ):
+        held = [start]
+        J = mo.sparse_jacobian(lambda x, held=held, make=make: make(held[0]) * x, array(X))
+        held[0] = 3.0
+        np.testing.assert_array_equal(J(array(X)).toarray(), np.diag(host(make(3.0))))
 
 
 @pytest.mark.once

@@ -50,6 +50,7 @@ CURVED = {
     "softplus", "elu", "celu", "selu", "silu", "gelu", "log_sigmoid", "softsign", "tanh_shrink", "hard_silu", "erf",
     "erfc", "erfinv", "i0", "binary_crossentropy",
 }  # fmt: skip
+OF_NUMBERS = STRAIGHT | CURVED  # a number among the operands may be a parameter, which happens to make zeros
 PRODUCTS = {"multiply": [(0, 1)], "divide": [(0, 1), (1, 1)], "divide_no_nan": [(0, 1), (1, 1)]}
 
 # ops that arrange entries anew: where their operands are. They run on the numbers of the entries

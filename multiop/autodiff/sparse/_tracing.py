@@ -14,21 +14,17 @@ import numpy as np
 from multiop import errors
 from multiop._loading import registry
 from multiop._loading.primitives import Primitives
+from multiop._rules import closures
 from multiop._values import dtypes, foreign, host
 from multiop.autodiff.sparse import _rules, _sets
 from multiop.autodiff.sparse._sets import (
     Pairs,
     Parents,
     Traced,
-    each,
-    empty,
-    follow,
     narrow,
     plain,
     sparse,
     starts,
-    turn,
-    union,
     widen,
 )
 
@@ -50,19 +46,19 @@ def find_pattern(flat: Callable[..., Any], arrays: Sequence[Any], second: bool) 
     with np.errstate(all="ignore"):
         outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)])
     if second:
-        live = _sets.find_live([y for y in outputs if isinstance(y, Traced)], tracer.steps, tracer.live_below)
+        live = _sets.find_live(_rules.operands(outputs), tracer.steps, tracer.live_below)
         found = tracer.pairs_of(tracer.steps, slice(0, n), slice(0, n), live)
         return found + found.T, tracer.has_rules, plain(outputs)
-    rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else empty(np.size(y), n) for y in outputs]
-    return sparse().vstack(rows, format="csr") if rows else empty(0, n), tracer.has_rules, plain(outputs)
+    rows = [narrow(y.sets, 0, n) if isinstance(y, Traced) else _sets.empty(np.size(y), n) for y in outputs]
+    return sparse().vstack(rows, format="csr") if rows else _sets.empty(0, n), tracer.has_rules, plain(outputs)
 
 
-def read(x: Any, backend: Any) -> Any:
-    """Return a tensor as an array, of ones within a transform, where it has no values: they do not matter."""
+def read(x: Any, backend: Any) -> tuple[Any, bool]:
+    """Return a tensor as an array, and whether it has its values: it has ones in a transform, where there are none."""
     try:
-        return np.array(backend.op_convert_to_numpy(backend.stop_gradient(x)))
+        return np.array(backend.op_convert_to_numpy(backend.stop_gradient(x))), True
     except Exception:
-        return np.ones(tuple(x.shape), dtypes.to_numpy(backend.dtype_name(x)))
+        return np.ones(tuple(x.shape), dtypes.to_numpy(backend.dtype_name(x))), False
 
 
 class Tracer:
@@ -100,21 +96,22 @@ class Tracer:
     ) -> Traced:
         """Return a tensor that depends on what its parents do, and on what is in the sets `beside`."""
         value = np.asarray(value)
-        parts = [*(follow(x.sets, along) for x, along in parents), *beside]
-        sets = widen(union(parts or [empty(value.size, self.width)]), self.width)
+        parts = [*(_sets.follow(x.sets, along) for x, along in parents), *beside]
+        sets = widen(_sets.union(parts or [_sets.empty(value.size, self.width)]), self.width)
         every = np.arange(value.size)
         own = [Pairs(sets, sets, every, every)] if curved and sets.nnz else pairs
         return self.add(Traced(value, sets, parents, own))
 
     def to_array(self, x: Any) -> Any:
         """Return `x` with tensors of a framework, which the function closes over, as arrays, also in lists."""
-        return each(self.read_foreign, x)
+        return _sets.each(self.read_foreign, x)
 
     def read_foreign(self, x: Any) -> Any:
         owner = "" if isinstance(x, (Traced, np.ndarray, np.generic)) else foreign.owner(x) or "numpy"
         if owner not in registry.BUILT_IN or not (backend := registry.load(owner)).is_tensor(x):
             return x
-        return read(x, backend)
+        value, is_known = read(x, backend)
+        return value if is_known else self.make(value, ())
 
     def is_tensor(self, x: Any) -> bool:
         return isinstance(x, self.Tensor) or foreign.owner(x) in registry.BUILT_IN
@@ -180,7 +177,9 @@ class Tracer:
         """Return the result of a primitive op, with sets where an operand has some."""
         if not _rules.operands(args):
             result = self.numpy(name)(*args)
-            if not any(isinstance(x, np.ndarray) and x.flags.writeable for x in host.flat(args)):  # none can change
+            given = list(host.flat(args))
+            may_change = not all(_sets.is_fixed(x) for x in given if isinstance(x, np.ndarray))
+            if not may_change and not (name in _rules.OF_NUMBERS and any(map(host.is_scalar, given))):
                 for y in host.flat([result]):
                     if isinstance(y, np.ndarray):
                         y.flags.writeable = False
@@ -251,6 +250,7 @@ class Tracer:
             before = sum(x.sets.nnz for x in state)
             state = self.either([state, body(*state)])
             if sum(x.sets.nnz for x in state) == before and step:
+                self.keep_all()  # later steps bring each of its products to any entry that this one reaches
                 return state
         mixed = _rules.mix_all(self, "while_loop", state, [x.value for x in state])
         return self.either([mixed, body(*mixed)])
@@ -309,23 +309,31 @@ class Tracer:
     def follow_rule(self, call: Any, primals: list[Any], first: int) -> list[Any]:
         """Return the outputs of a custom gradient's function, and what its rule makes of upstream gradients."""
         outputs, rule = call.forward(primals)
-        outputs = [self.convert(y) for y in outputs]
-        start = self.width
+        outputs, start = [self.convert(y) for y in outputs], self.width
+        walk = closures.Walk(Traced, lambda x: True)
+        if call.wants_variables():
+            walk.enter([call.f], False)
+        if walk.tensors or len(_rules.operands(outputs)) < len(outputs):
+            return list(_rules.mix_all(self, "custom_gradient", [*primals, *walk.tensors], plain(outputs)))
+        own, first_up = [self.own_leaf(y) for y in outputs], self.width
+        for y, leaf in zip(outputs, own, strict=True):  # an output that the rule closes over has this rule
+            if not any(y is x for x in primals):
+                y.sets = _sets.union([y.sets, leaf.sets])
         ups = [self.own_leaf(y) if self.dtype_name(y) in dtypes.INEXACT else None for y in outputs]
         grads, _ = call.backward(rule, ups, [])
         pairs = [(x, g) for x, g in zip(primals, grads, strict=True) if isinstance(x, Traced) and isinstance(g, Traced)]
         for step in self.steps[first:]:
             step.pairs = ()  # its rule says the derivative
-        self.keep_all()
-        made, at = [], start
+        made, at = [], first_up
         for y, up in zip(outputs, ups, strict=True):
             end = at + (0 if up is None else up.size)
-            parents = [(x, turn(narrow(grad.sets, at, end))) for x, grad in pairs]
+            parents = [(x, _sets.turn(narrow(grad.sets, at, end))) for x, grad in pairs]
             made.append(self.make(plain(y), parents if end > at else []))
             at = end
+        of_outputs = sparse().vstack([narrow(y.sets, 0, start) for y in made])
         for x, grad in pairs:
-            every = np.arange(x.size)
-            self.add(Traced(x.value, x.sets, (), [Pairs(x.sets, narrow(grad.sets, 0, start), every, every)]))
+            every, beside = np.arange(x.size), narrow(grad.sets, start, first_up) @ of_outputs
+            self.add(Traced(x.value, x.sets, (), [Pairs(x.sets, narrow(grad.sets, 0, start) + beside, every, every)]))
         self.keep_all()
         return made
 
@@ -334,18 +342,14 @@ class Tracer:
         leaves, outputs, aux = self.inner(fun, primals)
         stop, steps = self.width, self.steps[first:]
 
-        def pullback(cotangents: Sequence[Any]) -> list[Any]:
-            given = [
-                (y, c) for y, c in zip(outputs, cotangents, strict=True) if isinstance(y, Traced) and c is not None
-            ]
+        def pullback(ups: Sequence[Any]) -> list[Any]:
+            given = [(y, c) for y, c in zip(outputs, ups, strict=True) if isinstance(y, Traced) and c is not None]
             live = _sets.find_live([y for y, _ in given], steps, self.live_below, [c for _, c in given])
-            curved = self.pairs_of(steps, slice(start, stop), slice(0, start), live)
-            curved = curved + self.pairs_of(steps, slice(0, start), slice(start, stop), live).T
-            found = []
+            curved, found = self.curvature(steps, start, stop, live), []
             for x, at in zip(leaves, starts(leaves), strict=True):
                 own = start + at, start + at + x.size
-                parents = [(c, turn(narrow(y.sets, *own))) for y, c in given if isinstance(c, Traced)]
-                found.append(self.make_alike(x, parents, [sparse().csr_array(curved[at : at + x.size])]))
+                parents = [(c, _sets.turn(narrow(y.sets, *own))) for y, c in given if isinstance(c, Traced)]
+                found.append(self.make_alike(x, parents, [curved[at : at + x.size]]))
             self.keep_all()  # a gradient depends on what the function was made of
             return found
 
@@ -354,18 +358,27 @@ class Tracer:
     def jvp(self, fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any], Any]:
         start, first = self.width, len(self.steps)
         leaves, outputs, aux = self.inner(fun, primals)
-        is_curved = any(step.pairs for step in self.steps[first:])
+        stop, steps = self.width, self.steps[first:]
+        curved = self.curvature(steps, start, stop, _sets.find_live(_rules.operands(outputs), steps, self.live_below))
         given = [(t, start + at) for t, at in zip(tangents, starts(leaves), strict=True) if isinstance(t, Traced)]
 
         def push(y: Any) -> Any:
             if not isinstance(y, Traced):
                 return np.zeros(y.shape, y.dtype)
             parents = [(t, narrow(y.sets, at, at + t.size)) for t, at in given]
-            return self.make_alike(y, parents, [narrow(y.sets, 0, start)] if is_curved else [])
+            beside = narrow(y.sets, start, stop) @ curved
+            if not self.has_rules:  # whose derivative may depend on more than its value does
+                beside = beside.multiply(narrow(y.sets, 0, start))
+            return self.make_alike(y, parents, [sparse().csr_array(beside)])
 
         pushed = list(map(push, outputs))
         self.keep_all()
         return [self.outer(y, start) for y in outputs], pushed, [self.outer(y, start) for y in aux]
+
+    def curvature(self, steps: Sequence[Any], start: int, stop: int, live: Any) -> Any:
+        """Return what the derivative by each input from `start` to `stop` depends on among those before."""
+        own, before = slice(start, stop), slice(0, start)
+        return sparse().csr_array(self.pairs_of(steps, own, before, live) + self.pairs_of(steps, before, own, live).T)
 
     def make_alike(self, x: Traced, parents: Parents, beside: Sequence[Any]) -> Traced:
         """Return a gradient or tangent of `x`, which may have any second derivative."""
@@ -381,7 +394,7 @@ class Tracer:
         for x in primals:
             own = self.own_leaf(x)
             if isinstance(x, Traced):
-                own.sets = union([own.sets, x.sets])
+                own.sets = _sets.union([own.sets, x.sets])
                 own.parents = [(x, None)]
             leaves.append(own)
         outputs, aux = fun(*leaves)
@@ -397,7 +410,7 @@ class Tracer:
 
     def pairs_of(self, steps: Sequence[Traced], left: slice, right: slice, live: Any) -> Any:
         """Return the pairs of entries of the inputs, in two ranges, with a second derivative in one of `steps`."""
-        total = empty(left.stop - left.start, right.stop - right.start)
+        total = _sets.empty(left.stop - left.start, right.stop - right.start)
         for step in steps:
             for pairs in step.pairs if step.number in live else ():
                 pairs.left, pairs.right = widen(pairs.left, self.width), widen(pairs.right, self.width)

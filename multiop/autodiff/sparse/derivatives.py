@@ -523,7 +523,7 @@ def _trace(flat: _flat.FlatFunction, second: bool, outputs: Sequence[Any]) -> tu
     Returns:
         The pattern; whether the function has custom gradients; and whether it took another way than to `outputs`.
     """
-    arrays = [_tracing.read(x, flat.backend) for x in flat.primals]
+    arrays = [_tracing.read(x, flat.backend)[0] for x in flat.primals]
 
     def run(*leaves: Any) -> list[Any]:
         return _flat.take(flat.fun(*[template.fill(leaves) for template in flat.templates]), _flat.is_given)[1]
@@ -539,7 +539,7 @@ def _trace(flat: _flat.FlatFunction, second: bool, outputs: Sequence[Any]) -> tu
         raise errors.UnsupportedError(f"{flat.name}: f returns other shapes where its pattern is looked for: give it")
     is_known = all(map(flat.backend.is_at_hand, outputs))
     pairs = [
-        (_tracing.read(y, flat.backend).astype(float), v) for y, v in zip(outputs, values, strict=True) if is_known
+        (_tracing.read(y, flat.backend)[0].astype(float), v) for y, v in zip(outputs, values, strict=True) if is_known
     ]
     with np.errstate(all="ignore"):
         is_odd = any((abs(y - v.astype(float)) > 1e-3 * abs(y).max(initial=0)).any() for y, v in pairs)

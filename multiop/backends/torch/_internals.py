@@ -238,6 +238,24 @@ def _knows_levels(functorch):
 functorch = _part("torch._C._functorch", None, _knows_levels)
 
 
+@functools.cache
+def _prepare_mapping():
+    torch.vmap(torch.clone)(torch.zeros(1, device="cpu"))  # it registers how to map operations that lack a rule
+
+
+def map_along(fun, axes, size, tensors):
+    """Do what `torch.vmap` does, whose walks over pytrees take longer than a small function that returns a list."""
+    if not IS_TESTED or is_dynamo_compiling() or is_tracing():
+        return torch.vmap(fun, in_dims=tuple(axes))(*tensors)
+    _prepare_mapping()
+    level = functorch._vmap_increment_nesting(size, "error")
+    try:
+        slices = [x if k is None else functorch._add_batch_dim(x, k, level) for x, k in zip(tensors, axes, strict=True)]
+        return [functorch._remove_batch_dim(y, level, size, 0) for y in fun(*slices)]
+    finally:
+        functorch._vmap_decrement_nesting()
+
+
 @_constant
 def is_forward_mode():
     """Say whether forward mode is on: PyTorch differentiates it wrongly where a kernel saves its results."""

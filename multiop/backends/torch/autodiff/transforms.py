@@ -36,6 +36,7 @@ from .._internals import (
     is_transformed,
     is_transposable,
     make_fx,
+    map_along,
     out_of_graphs,
     outside_transforms,
     refuse_inference_mode,
@@ -250,7 +251,7 @@ def vmap(fun, in_axes, axis_size):
             return [y.expand(axis_size, *y.shape) for y in fun(*tensors)]
 
         return call_expanded
-    return torch.vmap(fun, in_dims=tuple(in_axes))
+    return lambda *tensors: map_along(fun, in_axes, axis_size, tensors)
 
 
 def jit(fun):
