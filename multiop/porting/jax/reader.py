@@ -1017,8 +1017,19 @@ class _Reader:
     def _finish_graph(self, outputs: Expression) -> Graph:
         nodes = self._merge_tracked_norms(_graph.without_dead(self.nodes, outputs))
         nodes = _graph.without_dead(nodes, outputs)
+        counts: collections.Counter[int] = collections.Counter()
+
+        def count(part: Expression) -> Expression:
+            counts[id(part)] += 1
+            return part
+
+        def written(part: Expression) -> Expression:
+            return patterns.dropout(part, self.made, counts) or patterns.einsum_as_matmul(part, self.made)
+
+        for expression in (*[node.expression for node in nodes], outputs):
+            _graph.rebuild(expression, count)
         for node in nodes:
-            node.expression = _graph.rebuild(node.expression, lambda part: patterns.einsum_as_matmul(part, self.made))
+            node.expression = _graph.rebuild(node.expression, written)
             if len(node.outputs) == 1:
                 self.made_by[id(node.outputs[0])] = node.expression
             linear = patterns.linear(node.expression, self.made, lambda part: getattr(part, "kind", "") == "params")
