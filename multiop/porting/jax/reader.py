@@ -389,16 +389,11 @@ class _Reader:
     # equations
 
     def run(
-        self,
-        jaxpr: Any,
-        consts: Sequence[Any],
-        arguments: Sequence[Any],
-        scopes: tuple[Scope, ...],
-        used: Sequence[bool],
+        self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Any], scopes: tuple[Scope, ...], used: Sequence[bool]
     ) -> list[Any]:
         """Read the equations of a jaxpr whose results are used; return what stands for its results."""
         environment = dict(zip(jaxpr.constvars, consts, strict=True))
-        environment |= dict(zip(jaxpr.invars, arguments, strict=True))
+        environment |= dict(zip(jaxpr.invars, given, strict=True))
 
         def entry(variable: Any) -> Any:
             if _is_literal(variable):
