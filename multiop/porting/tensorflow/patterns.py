@@ -406,8 +406,6 @@ _DROPOUT = ("SelectV2", _MASK, ("Mul", "x", Number("scale")), 0.0)
 
 def dropout(operation: Operation) -> Match | None:
     """Entries over the share of those that are kept, or 0, by a mask that nothing else takes: another would differ."""
-    if operation.kind != "SelectV2":
-        return None
     bindings = next(matches(_DROPOUT, operation.outputs[0]), None)
     if bindings is None:
         return None
