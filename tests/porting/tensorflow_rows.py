@@ -143,7 +143,7 @@ def rows_beside_columns(x, shape, is_turned=False):
     return nn.batch_normalization(x, tf.reshape(mean, shape), tf.reshape(variance, shape), None, None, 0.1)
 
 
-ONE_BY_ONE = np.ones((1, 1))
+ONE_BY_ONE, ROW = np.ones((1, 1)), functools.partial(tf.reshape, shape=(1, 4))
 NEAR = {  # what differs from a layer by little: a shape, a sign
     "moments of rows": (lambda x: rows_beside_columns(x, (4, 1)), normal(4, 4)),
     "moments of rows beside columns": (lambda x: rows_beside_columns(x, (4,)), normal(4, 4)),
@@ -155,6 +155,14 @@ NEAR = {  # what differs from a layer by little: a shape, a sign
         normal(4),
         positive(4),
     ),
+    "normalization with a scale of two dimensions": (
+        lambda x, m, v, g: nn.batch_normalization(x, m, v, None, ROW(g), 0.1),
+        normal(4),
+        normal(4),
+        positive(4),
+        normal(4),
+    ),
+    "vectors that are rows": (lambda x, y: (ROW(x) * 2.0, y - ROW(x), ROW(x) * ROW(y)), normal(4), normal(4)),
     "gelu of a number with dimensions": (lambda x: 0.5 * ONE_BY_ONE * x * (1 + tf.math.erf(x / 2**0.5)), normal(4)),
     "gelu tanh of a number with dimensions": (
         lambda x: 0.5 * x * (ONE_BY_ONE + tf.tanh((2 / np.pi) ** 0.5 * (x + 0.044715 * x**3))),

@@ -441,6 +441,22 @@ def test_dropout_draws_from_keys():
         assert (port.function(port.params, port.state, x)[0] == 1).all()
 
 
+def test_a_mask_that_two_tensors_share_is_drawn_once():
+    nn = pytest.importorskip("flax.linen")
+
+    class Masked(nn.Module):
+        @nn.compact
+        def __call__(self, x, training=False):
+            keep = jax.random.bernoulli(self.make_rng("dropout"), 0.5, x.shape) if training else True
+            return jnp.where(keep, x / 0.5, 0), jnp.where(keep, x / 0.5, 0) * 3
+
+    x = normal(50, 4)
+    port = porting.trace((Masked(), {}), x, training=True)
+    with multiop.use_backend("numpy"):
+        y, z = port.function(port.params, port.state, np.asarray(x), training=True, seed=1)[0]
+        np.testing.assert_array_equal(y * 3, z)
+
+
 def test_a_bound_module_and_a_function_with_a_state():
     (module, variables), (x,) = of_linen("conv net")
     assert porting.trace(module.bind(variables), x).source == made("linen, conv net")[0].source

@@ -366,6 +366,18 @@ def test_dropout_draws_from_keys():
         assert np.all(port.function(port.params, port.state, x)[0] == 1)
 
 
+def test_a_mask_that_two_tensors_share_is_drawn_once():
+    class Masked(tf.Module):
+        def __call__(self, x, training=False):
+            keep = tf.identity(tf.random.uniform(tf.shape(x), dtype=x.dtype) >= 0.5)
+            return (tf.where(keep, x * 2, 0), tf.where(keep, x * 2, 0) * 3) if training else (x, x * 3)
+
+    port, x = porting.trace(Masked(), drawn(50, 4), training=True), drawn(50, 4)
+    with multiop.use_backend("numpy"):
+        x, y = port.function(port.params, port.state, x, training=True, seed=1)[0]
+        np.testing.assert_array_equal(x * 3, y)
+
+
 def refused(x):
     x = tf.nn.fractional_max_pool(x[:, :, None, None], [1, 1.5, 1, 1])[0][:, :, 0, 0]
     return tf.math.bessel_i1e(x) + tf.math.bessel_i1e(2 * x)

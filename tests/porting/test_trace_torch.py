@@ -914,6 +914,7 @@ MASKS = [
     (lambda q, k, b, keep: k[0][k - 3] <= q, "ops.less_equal("),  # counted from the end
     (lambda q, k, b, keep: k[:, [0]] == q - k[:, [0]], "ops.equal("),
     (lambda q, k, b, keep: torch.cat([k[:, :2], k[:, :-2]], 1) <= q, "ops.less_equal("),
+    (lambda q, k, b, keep: q.int() + (2**31 - 3) >= k, "ops.greater_equal("),  # passes the end of 32 bits
 ]
 
 

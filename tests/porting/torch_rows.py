@@ -84,6 +84,14 @@ def add_to_diagonal(x):
     return x
 
 
+def inverse(x, i):
+    """Return `x` and whole numbers in the order of a permutation that is turned round."""
+    order = torch.argsort(x)
+    back = torch.empty_like(order)
+    back[order] = torch.arange(len(x))
+    return x[back], torch.zeros_like(i).index_add(0, back, order), torch.zeros_like(back).scatter(0, order, i)
+
+
 ROWS = {
     **entrywise("sigmoid", "tanh", "exp", "sin", "cos", "sinh", "cosh", "erf", "erfc", "expm1", "exp2", "abs", "neg"),
     **entrywise("sign", "floor", "ceil", "round", "trunc", "square", "relu", "selu", "asinh", "atan"),
@@ -551,6 +559,7 @@ ROWS = {
         lambda x: x.detach().scatter(1, torch.tensor([[1, 0]]), 3.0, reduce="multiply") * x,
         X,
     ),
+    "inverse permutation": (inverse, normal(6), integers(6)),
     "masked_scatter": (lambda x, v: x.masked_scatter(x[..., :1] > 0, v), normal(3, 4, 2), normal(30)),
     "masked_select": (lambda x: x.masked_select(x > 0).sum() * x, X),
     "diagonal_scatter": (lambda x, v: torch.diagonal_scatter(x, v, -1, 1, 2), normal(3, 4, 5), normal(3, 3)),

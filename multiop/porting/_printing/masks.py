@@ -32,6 +32,7 @@ class _Line(NamedTuple):
 
 _Found: TypeAlias = _Line | list[_Line] | None  # a list is true where none of its numbers is negative
 _WHOLE = ("int32", "int64")
+_LARGE = 2**16  # beyond it, a number of 32 bits may pass its end and begin anew
 _COMPARED = {"less": [(-1, -1)], "less_equal": [(-1, 0)], "greater": [(1, -1)], "greater_equal": [(1, 0)]}
 _COMPARED["equal"] = [(-1, 0), (1, 0)]  # the sign of the difference, and what is added, so that it is not negative
 
@@ -45,7 +46,8 @@ def write_masks(nodes: Sequence[Node]) -> None:
             continue
         found = _followed(node.expression, known, out)
         if isinstance(found, _Line):
-            known[id(out)] = found.within(out.shape)
+            line = found.within(out.shape)
+            known[id(out)] = line if max(map(abs, (line.first, *line.steps))) < _LARGE else None
         elif found is not None and out.dtype == "bool":
             known[id(out)] = band = [line.within(out.shape) for line in found]
             node.expression = _written(band, out.shape) or node.expression

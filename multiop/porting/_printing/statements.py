@@ -231,8 +231,14 @@ class Definition:
 
     def _with_dtypes(self, expression: Expression, others: list[Value]) -> Expression:
         known = [*_graph.values(expression), *others]
+        is_mixed = any(each.dtype == "int64" for each in others)  # given in 64 bits, beside those that ops return in 32
 
         def change(part: Expression) -> Expression:
+            if is_mixed and isinstance(part, Call) and part.function.endswith(("set_item", "_at")):
+                x, key, value = part.args
+                given = value.x if isinstance(value, Item) else value
+                if all(isinstance(each, Value) and each.dtype == "int64" for each in (x, given)):
+                    return Call(part.function, (x, key, Call("ops.cast", (value, Attribute(x, "dtype")))), part.kwargs)
             if not isinstance(part, DType):
                 return part
             if part.is_open or part.name in (self.graph.dtype, "int64"):

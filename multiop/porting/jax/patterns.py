@@ -7,7 +7,7 @@ value and gradient, or `None`. Expressions reach a rule with their operands simp
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -462,21 +462,23 @@ def attention(expression: Expression, made: Made) -> Expression | None:
     return attended if right == f"{b}{q}{h}{d}" else call("ops.swapaxes", attended, 1, 2)
 
 
+# last, when all is read: what takes a mask, and that nothing looks for an einsum any more
+
+
 _SCALED = [("/", "x", Number("factor")), ("*", "x", Number("inverse"))]
-_DROPOUT = ("ops.where", ("ops.less", Named("drawn", ("random.uniform", "shape")), Number("share")), _SCALED, 0)
+_DRAWN = ("ops.less", Named("drawn", ("random.uniform", "shape")), Number("share"))
+_DROPOUT = ("ops.where", Named("mask", _DRAWN), _SCALED, 0)
 
 
-def dropout(expression: Expression, made: Made) -> Expression | None:
-    """Entries over the share of those that are kept, or 0."""
+def dropout(expression: Expression, made: Made, counts: Mapping[int, int]) -> Expression | None:
+    """Entries over the share of those that are kept, or 0, by a mask that nothing else takes: another would differ."""
     for match in matches(_DROPOUT, expression, made):
         x, share = match["x"], match["share"]
         is_whole = isinstance(x, Value) and match["shape"] == x.shape and len(made(match["drawn"]).args) == 1
+        is_whole &= all(counts[id(each)] == 1 for each in (match["mask"], match["drawn"]) if isinstance(each, Value))
         if is_whole and close(match["factor"] if "factor" in match else 1 / match["inverse"], share, "float32"):
             return call("dropout", x, float(f"{1 - share:.7g}"), SEED, TRAINING)
     return None
-
-
-# last, when nothing looks for an einsum any more
 
 
 def einsum_as_matmul(expression: Expression, made: Made) -> Expression:
@@ -545,5 +547,4 @@ RULES = [
     normalization,
     einsum_of_transposes,
     attention,
-    dropout,
 ]

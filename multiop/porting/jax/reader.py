@@ -389,16 +389,11 @@ class _Reader:
     # equations
 
     def run(
-        self,
-        jaxpr: Any,
-        consts: Sequence[Any],
-        arguments: Sequence[Any],
-        scopes: tuple[Scope, ...],
-        used: Sequence[bool],
+        self, jaxpr: Any, consts: Sequence[Any], given: Sequence[Any], scopes: tuple[Scope, ...], used: Sequence[bool]
     ) -> list[Any]:
         """Read the equations of a jaxpr whose results are used; return what stands for its results."""
         environment = dict(zip(jaxpr.constvars, consts, strict=True))
-        environment |= dict(zip(jaxpr.invars, arguments, strict=True))
+        environment |= dict(zip(jaxpr.invars, given, strict=True))
 
         def entry(variable: Any) -> Any:
             if _is_literal(variable):
@@ -1017,8 +1012,19 @@ class _Reader:
     def _finish_graph(self, outputs: Expression) -> Graph:
         nodes = self._merge_tracked_norms(_graph.without_dead(self.nodes, outputs))
         nodes = _graph.without_dead(nodes, outputs)
+        counts: collections.Counter[int] = collections.Counter()
+
+        def count(part: Expression) -> Expression:
+            counts[id(part)] += 1
+            return part
+
+        def written(part: Expression) -> Expression:
+            return patterns.dropout(part, self.made, counts) or patterns.einsum_as_matmul(part, self.made)
+
+        for expression in (*[node.expression for node in nodes], outputs):
+            _graph.rebuild(expression, count)
         for node in nodes:
-            node.expression = _graph.rebuild(node.expression, lambda part: patterns.einsum_as_matmul(part, self.made))
+            node.expression = _graph.rebuild(node.expression, written)
             if len(node.outputs) == 1:
                 self.made_by[id(node.outputs[0])] = node.expression
             linear = patterns.linear(node.expression, self.made, lambda part: getattr(part, "kind", "") == "params")

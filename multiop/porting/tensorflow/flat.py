@@ -74,6 +74,7 @@ class Edge:
     items: tuple[str, Any] | None = None  # of a list of tensors: what it was made of
     placed: dict[int, Any] = dataclasses.field(default_factory=dict)  # a tensor of its shape, at each point
     expression: Expression = None
+    takers: int = 0  # how many operations take it
 
 
 @dataclasses.dataclass(eq=False)
@@ -370,6 +371,9 @@ class Flat:
             function = node.get_attr("f").name
             return self.inline(_internals.function_graph(node, function), given, scopes)
         operation = Operation(node.type, node.name, node, given, scopes, _where(node), is_nested=self.depth > 0)
+        for edge in given:
+            if isinstance(edge, Edge):
+                edge.takers += 1
         if node.type in _FLOW:
             return getattr(self, _FLOW[node.type])(operation)
         if node.type.startswith("TensorList") and all(isinstance(edge, Edge) for edge in given):

@@ -413,17 +413,7 @@ def conv_options(x, strides, padding, explicit, dilations, data_format):
     return x, thinned, options
 
 
-def conv_of(
-    function,
-    input,
-    filter,
-    strides,
-    padding,
-    explicit_paddings=(),
-    data_format="NHWC",
-    dilations=(1, 1, 1, 1),
-    bias=None,
-):
+def conv_of(function, input, filter, strides, padding, data_format, dilations, explicit_paddings=(), bias=None):
     x, thinned, options = conv_options(input, strides, padding, explicit_paddings, dilations, data_format)
     y: Expression = call(function, x, kernel=filter, bias=bias, **options)
     if thinned:
@@ -433,20 +423,9 @@ def conv_of(
     return y
 
 
-def conv_transpose(
-    input_sizes,
-    filter,
-    out_backprop,
-    strides,
-    padding,
-    out,
-    explicit_paddings=(),
-    data_format="NHWC",
-    dilations=(1, 1, 1, 1),
-    bias=None,
-):
-    if padding == "EXPLICIT" or data_format.startswith("NC"):
-        raise Untranslated(f"padding={padding}, data_format={data_format}")
+def conv_transpose(input_sizes, filter, out_backprop, strides, padding, data_format, dilations, out, bias=None):
+    if data_format.startswith("NC"):
+        raise Untranslated(f"data_format={data_format}")
     steps, rates = spatial(strides, data_format), spatial(dilations, data_format)
     if max(steps) > 1 and max(rates) > 1:
         raise Untranslated("a stride together with a dilation")

@@ -14,7 +14,7 @@ import numpy as np
 
 from multiop.porting import _patterns
 from multiop.porting._graph import SEED, TRAINING, Call, Dim, DType, Expression, Item, call
-from multiop.porting._patterns import Number, close
+from multiop.porting._patterns import Named, Number, close
 from multiop.porting._rows import Untranslated, sizes, spellings
 from multiop.porting.tensorflow import operations
 from multiop.porting.tensorflow.flat import Edge, Operation
@@ -137,7 +137,7 @@ def norm(operation: Operation) -> Norm | None:
     if operation.kind not in ("AddV2", "Add"):
         return None
     for match in matches(_NORMS, operation.outputs[0]):
-        if match["epsilon"] < 0:
+        if match["epsilon"] < 0 or match["x"].shape != operation.outputs[0].shape:  # a scale may have more dimensions
             continue
         x, mean, variance = match["x"], original(match["mean"]), original(match["variance"])
         axes = moments(x, mean, variance)
@@ -400,21 +400,22 @@ def _activation(pattern: Any, function: str, **kwargs: Any) -> Callable[[Operati
 
 _DRAWN = ("RandomUniform|StatelessRandomUniform|StatelessRandomUniformV2", "shape")
 _UNIFORM = [("AddV2", ("Mul", _DRAWN, 1.0), 0.0), _DRAWN]
-_DROPOUT = [
-    ("SelectV2", ("GreaterEqual", uniform, Number("rate")), ("Mul", "x", Number("scale")), 0.0) for uniform in _UNIFORM
-]
+_MASK = Named("mask", ("GreaterEqual", Named("uniform", _UNIFORM), Number("rate")))
+_DROPOUT = ("SelectV2", _MASK, ("Mul", "x", Number("scale")), 0.0)
 
 
 def dropout(operation: Operation) -> Match | None:
-    if operation.kind != "SelectV2":
-        return None
+    """Entries over the share of those that are kept, or 0, by a mask that nothing else takes: another would differ."""
     bindings = next(matches(_DROPOUT, operation.outputs[0]), None)
     if bindings is None:
         return None
     x, rate = bindings["x"], bindings["rate"]
     if rate >= 1 or not close(bindings["scale"], 1 / (1 - rate), "float32"):
         return None
-    noise = seen_through(operation.inputs[0]).operation.inputs[0].shape
+    drawn = [edge for name in ("mask", "uniform") for edge in (bindings[name], seen_through(bindings[name]))]
+    if any(edge.takers != 1 for edge in drawn):
+        return None
+    noise = bindings["uniform"].shape
     if noise == x.shape:
         return Match([x], lambda x: call("dropout", x, rate, SEED, TRAINING))
     if len(noise) != len(x.shape) or any(a not in (1, b) for a, b in zip(noise, x.shape, strict=True)):

@@ -894,7 +894,6 @@ class _Reader:
         given = iter(operation.inputs)
         arguments: dict[str, Any] = {}
         named = inputs_of(operation.node)[: len(operation.inputs)]  # the shape of a list's entries is no input here
-        ndim = max((len(edge.shape) for edge in operation.inputs), default=0)
         of_sizes = all(edge.static is not None for edge in operation.inputs)  # as Python has no dtypes
         for name, count in named:
             if len(named) == 1 and count is None and name not in parameters:
@@ -915,7 +914,8 @@ class _Reader:
             else:
                 is_pair = [label for label, _ in named] == ["x", "y"]
                 is_open = of_sizes and any(isinstance(size, Dim) for size in edge.static.flat)
-                arguments[name] = self._operand(_shorten_vector(edge, ndim) if is_pair else edge, as_tensor=is_open)
+                shown = _shorten_vector(edge, operation.inputs[name == "x"]) if is_pair else edge
+                arguments[name] = self._operand(shown, as_tensor=is_open)
         defaults = {attribute.name: attribute for attribute in operation.node.op_def.attr}
         for name in operation.node.node_def.attr:
             if name.startswith("_") or name not in defaults or defaults[name].type == "type":
@@ -1323,11 +1323,10 @@ def _known_size(size: Any) -> int:
     return int(size)
 
 
-def _shorten_vector(edge: Edge, ndim: int) -> Edge:
-    """Return a vector that was reshaped to be added to a tensor with more dimensions."""
-    if edge.static is not None or len(edge.shape) < 2 or len(edge.shape) > ndim:
-        return edge
-    return patterns.leaf(edge)
+def _shorten_vector(edge: Edge, other: Edge) -> Edge:
+    """Return a vector that was reshaped to meet a tensor, which has the dimensions that the result has."""
+    is_met = 2 <= len(edge.shape) <= len(other.shape) and any(size != 1 for size in other.shape[:-1])
+    return patterns.leaf(edge) if is_met and edge.static is None else edge
 
 
 def _static(name: str, edge: Edge) -> Any:

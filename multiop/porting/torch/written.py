@@ -55,14 +55,7 @@ def keep_sizes_open():
 # losses
 
 
-def gaussian_nll(
-    input,  # noqa: A002 - as in PyTorch
-    target,
-    var,
-    full=False,
-    eps=1e-6,
-    reduction="mean",
-):
+def gaussian_nll(input, target, var, full=False, eps=1e-6, reduction="mean"):  # noqa: A002 - as in PyTorch
     """Compute what `F.gaussian_nll_loss` does; its clip has the gradient of the identity."""
     var = var * torch.ones_like(input) if isinstance(var, float) else var
     var = var.unsqueeze(-1) if var.shape != input.shape and input.shape[:-1] == var.shape else var
