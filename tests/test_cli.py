@@ -19,7 +19,7 @@ from typer.testing import CliRunner
 import multiop
 from multiop import cli
 from multiop.cli import app
-from multiop.testing import _report
+from multiop.testing import _processes, _report
 
 ROOT = Path(__file__).parent.parent
 
@@ -272,6 +272,14 @@ def test_a_file_that_hangs_when_it_is_imported(run, backend):
     result = run("check", "loops.py", "fine.py", "--backends", backend, "--timeout", "2", **files)
     assert result.exit_code == 2
     assert "loops.py cannot be imported: its code did not end within 2 s" in result.stderr
+
+
+@pytest.mark.once
+def test_a_process_that_waits_for_a_core_while_it_imports_is_not_out_of_time(run, backend, monkeypatch):
+    monkeypatch.setattr(_processes, "_work_of", lambda _: (1.0, True))  # ready, and without a second more of CPU
+    slow = "import time\n\ntime.sleep(2)\n\ndef f(x):\n    return x\n"
+    result = run("check", "slow.py", "--backends", backend, "--timeout", "0.5", slow=slow)
+    assert result.exit_code == 0, result.output
 
 
 @pytest.mark.tier("full")

@@ -361,6 +361,9 @@ def test_a_worker_that_waits_for_a_core_is_not_out_of_time(monkeypatch, is_ready
         clock._count()
     assert clock.counted == pytest.approx(counted)
     assert clock.describe() == "; it had 12 s of CPU in 300 s"
+    now[0] += 3600  # the command was stopped
+    clock._count()
+    assert clock.counted < counted + 2
 
 
 @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="the work of a process is read from /proc")

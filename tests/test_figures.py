@@ -7,7 +7,11 @@ import re
 import statistics
 
 import figures
+import numpy as np
 import pytest
+
+from multiop._values.quadrature import OF_SQUARE_ROOT
+from multiop.frontends import special
 
 OPEN: set[str] = set()  # goals that are not reached yet; what is reached leaves this set
 
@@ -38,10 +42,31 @@ def test_counts_on_pages_are_those_of_the_code(monkeypatch):
     ported = re.search(r"<!-- models -->(.*)<!-- /models -->", text["benchmarks/ported.md"], re.S)[1]
     assert f"ports [{len(re.findall('^[|] ', ported, re.M)) - 1} models of" in pages  # a row is the header
 
+    def read(name: str, pattern: str) -> str:
+        return re.search(pattern, text[name])[1]
+
+    tests, gallery = "tests/test_examples.py", "examples/gallery/{}.py"
+    steps, same = read(tests, r"lenet\.train\(steps=(\d+)"), read(tests, r"rtol=0, atol=(.*)\)\n    assert set\(")
+    assert f"over {steps} steps their loss curves agree to {same} in `float64`" in pages
+    losses, slopes = (read(tests, rf"allowed = (\d+) \* unit \* {of}") for of in ("here", "np"))
+    assert f"to {losses} units in the last place of the first loss, and their gradients to {slopes}," in pages
+    assert read(gallery.format("physics"), r"steps: int = (\d+)") + " steps hold as many tensors" in pages
+    side = int(read(gallery.format("reaction"), r"def run\(n: int = (\d+)"))
+    assert f"of {2 * side**2:,} unknowns" in pages
+    scene = [int(n) for n in re.findall(r"n_\w+: int = (\d+)", text[gallery.format("bundle")])]
+    rng = np.random.default_rng(0)
+    rng.normal(size=6 * scene[0] + 3 * scene[1])
+    entries = 16 * np.count_nonzero(rng.uniform(size=scene) < 0.6)
+    assert "{} cameras and {} points eight products find the {:,} entries".format(*scene, entries) in pages
+    terms = [*OF_SQUARE_ROOT, *special._TERMS.values(), *(nodes for _, nodes, *_ in special._BESSEL.values())]
+    assert f"integrals of {min(terms)} to {round(max(terms), -1)} terms in memory" in pages
+
 
 COUNTED = [
     *("CONTRIBUTING.md", "docs/testing.md", "docs/porting.md", "benchmarks/ported.md", "tests/loaded/tables.py"),
     *("tests/loaded/test_loaded.py", "tests/mutants/__main__.py", "tests/testing/test_false_alarms.py"),
+    *("docs/index.md", "docs/gallery.md", "docs/limits.md", "tests/test_examples.py"),
+    *(f"examples/gallery/{name}.py" for name in ("physics", "reaction", "bundle")),
 ]
 
 

@@ -83,8 +83,9 @@ EFFECTS = (
     ),
     Effect(
         "all", ("sys.meta_path[multiop.*",), "a finder in `sys.meta_path`",
-        "importing Keras, JAX, optree or DTensor", "that framework is imported",
-        "settings made before the framework is there: `enable_x64`, `MULTIOP_X64`; DTensor before PyTorch 2.11",
+        "importing Keras, JAX, TensorFlow, optree or DTensor", "that framework is imported",
+        "settings made before the framework is there: `enable_x64`, `MULTIOP_X64`; AutoGraph; "
+        "DTensor before PyTorch 2.11",
         ("_loading/imports.py", "sys.meta_path.insert"),
     ),
     Effect(
@@ -164,7 +165,7 @@ EFFECTS = (
     Effect(
         "tensorflow", ("tensorflow.python.autograph.core.config.CONVERSION_RULES*",),
         "AutoGraph leaves modules of the package `multiop` alone", "nobody", ALWAYS,
-        "it would rewrite each op", ("backends/tensorflow/_internals.py", "CONVERSION_RULES ="),
+        "it would rewrite each op", ("_loading/built_in.py", "CONVERSION_RULES ="),
     ),
     Effect(
         "tensorflow", ("tensorflow.python.ops.resource_variable_ops.variable_accessed",

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from multiop._loading import imports
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 # name -> (module that implements the backend, the package that it needs, the pip command that installs it)
@@ -93,3 +95,12 @@ def hide_from_tracer(function: F) -> F:
 def is_traced() -> bool:
     """Say whether a compiler that traces Python itself calls this."""
     return compiling() is not None
+
+
+def _leave_ops_alone(autograph: Any) -> None:
+    with contextlib.suppress(Exception):  # another version may raise anything: each op is then rewritten, at some cost
+        autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
+
+
+# AutoGraph meets an op before the backend is loaded, where a `tf.function` calls the first one
+imports.when_imported("tensorflow.python.autograph.core.config", _leave_ops_alone)

@@ -202,8 +202,8 @@ class _Worker:
         target, known = None, {(one["target"], one["name"], one["case"]) for one in self.run.tasks}
         try:
             while True:
-                async with asyncio.timeout(self.limit):
-                    event = await _next(process)
+                clock = _Clock(process.pid, self.limit)
+                event = await clock.wait(_next(process))
                 if event["event"] == "listed":
                     self.pool.changed.set()
                     return [], True
@@ -220,7 +220,7 @@ class _Worker:
                 else:
                     self.run.events.append(event)
         except TimeoutError:
-            self.run.events.append({"event": "import", "target": target, "message": f"its code {self._late()}"})
+            self.run.events.append({"event": "import", "target": target, "message": f"its code {self._late(clock)}"})
             return targets[1 + [one for one, _ in targets].index(target) :], False
 
     async def _measure(self, process: Process, task: Event) -> bool:
@@ -239,15 +239,15 @@ class _Worker:
                 self.pool.watcher.at(self.number, self.run, which, task)
             in_time = True
         except TimeoutError:
-            message = f"{task['name']} {self._late()}{clock.describe()}"
+            message = f"{task['name']} {self._late(clock)}"
             task["properties"][which] = {"raised": "TimeoutError", "message": message, "refused": False}
             in_time = False
         self.run.results.append(task)
         self.pool.watcher.finished(self.run, task)
         return in_time
 
-    def _late(self) -> str:
-        return f"did not end within {self.limit:g} s on {self.run.backend}; --timeout sets the limit"
+    def _late(self, clock: _Clock) -> str:
+        return f"did not end within {self.limit:g} s on {self.run.backend}; --timeout sets the limit{clock.describe()}"
 
 
 class _Clock:
@@ -273,7 +273,8 @@ class _Clock:
 
     def _count(self) -> None:
         now, (cpu, is_ready) = time.monotonic(), _work_of(self.pid)
-        passed, worked = now - self.seen, max(0.0, cpu - self.cpu)
+        passed = min(now - self.seen, 2 * _TICK)  # nothing looked for longer: the command was stopped, or starved
+        worked = max(0.0, cpu - self.cpu)
         self.counted += min(passed, worked) if is_ready else passed
         self.seen, self.cpu = now, cpu
 

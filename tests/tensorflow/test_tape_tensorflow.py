@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -332,3 +334,19 @@ def test_an_enumeration_of_tensorflow_says_what_an_unconnected_source_gets():
     assert found[1].numpy() == 0.0
     with pytest.raises(ValueError, match="one of 'none', 'zero'"):
         multiop.gradients(lambda x: x, x, unconnected_gradients=tf.VariableAggregation.SUM)
+
+
+FIRST_TRACED = """
+@tf.function
+def f(x):
+    return multiop.op_one_hot(x, 3)
+
+assert f(tf.constant([0, 2])).numpy().tolist() == [[1, 0, 0], [0, 0, 1]]
+"""
+
+
+@pytest.mark.parametrize("order", ["import multiop, tensorflow as tf", "import tensorflow as tf, multiop"])
+def test_autograph_leaves_an_op_alone_that_is_the_first_to_be_called(tmp_path, order):
+    (tmp_path / "first.py").write_text(order + FIRST_TRACED)
+    found = subprocess.run([sys.executable, "first.py"], cwd=tmp_path, capture_output=True, text=True)
+    assert found.returncode == 0 and "AutoGraph" not in found.stderr, found.stderr

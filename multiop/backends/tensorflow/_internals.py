@@ -8,7 +8,7 @@ import sys
 import threading
 import types
 import weakref
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import contextmanager, nullcontext
 
 import tensorflow as tf
 
@@ -61,13 +61,6 @@ except (ImportError, AttributeError) as error:
 
     def anything_records():
         return True  # a wrong True only costs time
-
-
-# keep AutoGraph away from this package's own code; it rewrites only users' functions, see `traced`
-with suppress(Exception):  # another version may raise anything: AutoGraph then rewrites this package too, at some cost
-    from tensorflow.python.autograph.core import config as autograph
-
-    autograph.CONVERSION_RULES = (autograph.DoNotConvert("multiop"), *autograph.CONVERSION_RULES)
 
 
 def _convert_product(usual, node):
