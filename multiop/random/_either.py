@@ -68,7 +68,7 @@ def choose(condition: Any, first: Function, second: Function, *xs: Any) -> Any:
     if type(condition) is not np.ndarray:
         return op_where(condition, first(*xs), second(*xs))
     found = first(*xs)
-    if not np.logical_and.reduce(condition):
+    if not np.logical_and.reduce(condition, None):
         rest = ~condition
         found[rest] = second(*[x[rest] for x in xs])
     return found

@@ -23,7 +23,7 @@ TORCH = [
      " if len(dims) == 1 else reduce(x, dims, keepdims), x)"),
     ("reduction", "off-by-one axis", "dims = sorted(args.axes(axis, x.ndim), reverse=True)",
      "dims = sorted(args.axes(axis, x.ndim))"),
-    ("reduction", "wrong dtype", "return torch.sum(x, dims, keepdims, dtype=dtype)", "return torch.sum(x, dims, keepdims)"),
+    ("reduction", "wrong dtype", "torch.sum(x, dims, keepdims, dtype=dtype)", "torch.sum(x, dims, keepdims)"),
     ("reduction", "keyword ignored", "return torch.var(x, dims, correction=0, keepdim=keepdims)",
      "return torch.var(x, dims, keepdim=keepdims)"),
     ("indexing", "ignored when compiled",

@@ -14,7 +14,6 @@ import numpy as np
 from multiop import errors
 from multiop._loading import registry
 from multiop._loading.primitives import Primitives
-from multiop._rules import closures
 from multiop._values import dtypes, foreign, host
 from multiop.autodiff.sparse import _rules, _sets
 from multiop.autodiff.sparse._sets import (
@@ -310,6 +309,8 @@ class Tracer:
         """Return the outputs of a custom gradient's function, and what its rule makes of upstream gradients."""
         outputs, rule = call.forward(primals)
         outputs, start = [self.convert(y) for y in outputs], self.width
+        from multiop._rules import closures  # here, because it imports optree
+
         walk = closures.Walk(Traced, lambda x: True)
         if call.wants_variables():
             walk.enter([call.f], False)

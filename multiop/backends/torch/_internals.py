@@ -238,7 +238,7 @@ def _knows_levels(functorch):
 functorch = _part("torch._C._functorch", None, _knows_levels)
 
 
-@functools.cache
+@functools.lru_cache(1)
 def _prepare_mapping():
     torch.vmap(torch.clone)(torch.zeros(1, device="cpu"))  # it registers how to map operations that lack a rule
 
