@@ -16,16 +16,7 @@ from multiop._loading import registry
 from multiop._loading.primitives import Primitives
 from multiop._values import dtypes, foreign, host
 from multiop.autodiff.sparse import _rules, _sets
-from multiop.autodiff.sparse._sets import (
-    Pairs,
-    Parents,
-    Traced,
-    narrow,
-    plain,
-    sparse,
-    starts,
-    widen,
-)
+from multiop.autodiff.sparse._sets import Pairs, Parents, Traced, narrow, plain, sparse, starts, widen
 
 MOST_STEPS = 100  # of a loop whose number of steps is not known, until its sets stay the same
 
