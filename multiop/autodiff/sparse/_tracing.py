@@ -277,8 +277,7 @@ class Tracer:
             for step in self.steps[first:]:
                 step.pairs = ()
             outputs = registry.run_on(self.backend, call.forward, plain(primals))[0]
-            pattern = getattr(call.f, "pattern", None)
-            if pattern is None:
+            if (pattern := getattr(call.f, "pattern", None)) is None:
                 return list(_rules.mix_all(self, "custom_gradient", primals, outputs))
             return self.follow_pattern(pattern, primals, outputs)
         finally:
@@ -303,8 +302,7 @@ class Tracer:
         from multiop._rules import closures  # here, because it imports optree
 
         walk = closures.Walk(Traced, lambda x: True)
-        if call.wants_variables():
-            walk.enter([call.f], False)
+        walk.enter([call.f] * call.wants_variables(), False)
         if walk.tensors or len(_rules.operands(outputs)) < len(outputs):
             return list(_rules.mix_all(self, "custom_gradient", [*primals, *walk.tensors], plain(outputs)))
         own, first_up = [self.own_leaf(y) for y in outputs], self.width
