@@ -451,3 +451,22 @@ def test_digits_of_logarithms_of_complex_numbers_of_a_length_below_1(backend, mu
             x = z - 1 if op is mo.op_log1p else z
             expected = exact((x + 1 if op is mo.op_log1p else x).astype("complex128"))
             np.testing.assert_allclose(mo.op_convert_to_numpy(op(x)), expected, rtol=2.0**-digits)
+
+
+@pytest.mark.parametrize(("op", "exact"), [("op_sinh", (np.sinh, np.cosh)), ("op_cosh", (np.cosh, np.sinh))])
+def test_slopes_of_hyperbolic_functions_are_finite_as_far_as_they_are(backend, multiop_x64, op, exact):
+    f, x = getattr(mo, op), mo.op_convert_to_tensor([709.0, 709.9, 710.4, -710.4, 80.5], "float64")
+    numbers = mo.op_convert_to_numpy(x)
+    np.testing.assert_allclose(derivatives(f, x, 2), [exact[1](numbers), exact[0](numbers)], rtol=2e-13)
+    tangent = mo.jvp(f, (x,), (mo.op_ones_like(x),))[1]
+    np.testing.assert_allclose(mo.op_convert_to_numpy(tangent), exact[1](numbers), rtol=2e-13)
+
+
+def test_hyperbolic_functions_of_complex_numbers_reach_as_far_as_their_results(backend, multiop_x64):
+    """Those of JAX are found by sine and cosine, which XLA lets overflow before."""
+    z = np.array([710.2 + 0.5j, -710.2 + 1j, 709.9 - 0.1j, 20.5 + 3j])
+    one = mo.op_convert_to_tensor(np.ones_like(z))
+    for op, exact, derivative in ((mo.op_sinh, np.sinh, np.cosh), (mo.op_cosh, np.cosh, np.sinh)):
+        y, pullback = mo.vjp(op, mo.op_convert_to_tensor(z))
+        np.testing.assert_allclose(mo.op_convert_to_numpy(y), exact(z), rtol=1e-12)
+        np.testing.assert_allclose(mo.op_convert_to_numpy(pullback(one)[0]), np.conj(derivative(z)), rtol=1e-12)

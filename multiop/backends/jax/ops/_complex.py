@@ -57,6 +57,13 @@ def keep_digits(logarithm, z):
     return shift_real(logarithm(jax.lax.complex(jnp.real(z) * unit, jnp.imag(z) * unit)), -logarithm(unit))
 
 
+def reach_far(fn, z):
+    """Return sin or cos, by that 1 closer to the real axis: XLA's overflow before the result does."""
+    step = jnp.where(jnp.abs(jnp.imag(z)) > 20, jnp.sign(jnp.imag(z)), 0)
+    y, scale = fn(jax.lax.complex(jnp.real(z), jnp.imag(z) - step)), jnp.exp(jnp.abs(step))
+    return jax.lax.complex(jnp.real(y) * scale, jnp.imag(y) * scale)
+
+
 def log1p_value(z):
     """Return log1p; XLA's is already infinite near its pole."""
     left = (jnp.real(z) < -0.5) | (jnp.abs(shift_real(z, 1)) < 0.85)
@@ -104,7 +111,8 @@ arccosh = jit_inline(
 )
 arctan = jit_inline(lambda z: times_minus_i(_arctanh(times_i(z))))
 arcsinh = jit_inline(lambda z: times_minus_i(_arcsin(times_i(z))))
-sinh = jit_inline(lambda z: times_minus_i(jnp.sin(times_i(z))))  # jnp.sinh of a tiny number is 0
-cosh = jit_inline(lambda z: jnp.cos(times_i(z)))  # the derivative of jnp.cosh is jnp.sinh
+sin, cos = (jit_inline(lambda z, fn=fn: reach_far(fn, z)) for fn in (jnp.sin, jnp.cos))
+sinh = jit_inline(lambda z: times_minus_i(sin(times_i(z))))  # jnp.sinh of a tiny number is 0
+cosh = jit_inline(lambda z: cos(times_i(z)))  # the derivative of jnp.cosh is jnp.sinh
 tanh = jit_inline(with_slope(jnp.tanh, sech_squared))
 tan = jit_inline(with_slope(jnp.tan, lambda z: sech_squared(times_i(z))))

@@ -181,11 +181,11 @@ def op_trunc(x):
 
 
 def op_sin(x):
-    return jnp.sin(floating(x))
+    return (_complex.sin if is_complex(x := floating(x)) else jnp.sin)(x)
 
 
 def op_cos(x):
-    return jnp.cos(floating(x))
+    return (_complex.cos if is_complex(x := floating(x)) else jnp.cos)(x)
 
 
 def op_tan(x):
@@ -541,15 +541,11 @@ def power_of_order(n, m):
 def log_add_powers(fn, base):
     """Return `fn`, jnp.logaddexp or jnp.logaddexp2, whose second derivative at a tie is wrong in a scan."""
 
-    def slope(x1, x2):
+    def change(tangent, x1, x2):
         wide = jnp.promote_types(x1.dtype, np.float32)
-        return jax.nn.sigmoid(base * (x1 - x2).astype(wide)).astype(x1.dtype)
+        return jax.nn.sigmoid(base * (x1 - x2).astype(wide)).astype(x1.dtype) * tangent
 
-    return with_changes(
-        fn,
-        one_step(lambda tangent, x1, x2: slope(x1, x2) * tangent),
-        one_step(lambda tangent, x1, x2: slope(x2, x1) * tangent),
-    )
+    return with_changes(fn, one_step(change), one_step(lambda tangent, x1, x2: change(tangent, x2, x1)))
 
 
 def divisor(x1, x2):

@@ -684,8 +684,7 @@ def hyperbolic(fn, sign, x):
     if x.dtype is not torch.float64 and not is_exporting():  # onnxruntime knows those of float32 alone
         return fn(x.to(torch.float64)).to(x.dtype)
     far = torch.abs(x.detach()) > 80
-    half = torch.exp(torch.where(far, torch.abs(x), 0) * 0.5)  # less log(2), x would be rounded
-    ends = sign(x.detach()) * half * 0.5 * half
+    ends = torch.exp(torch.where(far, torch.abs(x), 1) - 1) * (sign(x.detach()) * (math.e / 2))  # 1 less is exact
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
 
 
