@@ -46,7 +46,9 @@ def op_sum(x, axis, keepdims):
         return x.to(dtype)
     if dtype in (torch.uint32, torch.uint64):  # PyTorch cannot sum these
         return torch.sum(x.to(torch.int64), dims, keepdims).to(dtype)
-    return sum_each(x, dims, keepdims) if are_apart(x, dims) else torch.sum(x, dims, keepdims, dtype=dtype)
+    if are_apart(x, dims):
+        return functools.reduce(lambda x, dim: torch.sum(x, dim, keepdims), sorted(dims, reverse=True), x)
+    return torch.sum(x, dims, keepdims, dtype=dtype)
 
 
 def are_apart(x, dims):
@@ -60,10 +62,6 @@ def are_apart(x, dims):
 
 
 _SUMMED = {*LONG, torch.complex64, torch.complex128}
-
-
-def sum_each(x, dims, keepdims):
-    return functools.reduce(lambda x, dim: torch.sum(x, dim, keepdims), sorted(dims, reverse=True), x)
 
 
 def op_prod(x, axis, keepdims, dtype):
@@ -87,7 +85,7 @@ def op_mean(x, axis, keepdims):
     if not dims:
         return x
     if are_apart(x, dims):
-        return sum_each(x, dims, keepdims) / math.prod([x.shape[dim] for dim in dims])
+        return functools.reduce(lambda x, dim: torch.mean(x, dim, keepdims), sorted(dims, reverse=True), x)
     return torch.mean(x, dims, keepdims)
 
 
