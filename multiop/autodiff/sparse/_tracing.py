@@ -169,10 +169,10 @@ class Tracer:
             result = self.numpy(name)(*args)
             given = list(host.flat(args))
             may_change = not all(_sets.is_fixed(x) for x in given if isinstance(x, np.ndarray))
-            if not may_change and not (name in _rules.OF_NUMBERS and any(map(host.is_scalar, given))):
-                for y in host.flat([result]):
-                    if isinstance(y, np.ndarray):
-                        y.flags.writeable = False
+            may_change |= name in _rules.OF_NUMBERS and any(map(host.is_scalar, given))
+            for y in host.flat([result]):
+                if not may_change and isinstance(y, np.ndarray):
+                    y.flags.writeable = False
             return result
         if name in _rules.SIZED_BY_VALUES:
             raise Traced.refusal("values that decide a shape")
@@ -305,10 +305,9 @@ class Tracer:
         walk.enter([call.f] * call.wants_variables(), False)
         if walk.tensors or len(_rules.operands(outputs)) < len(outputs):
             return list(_rules.mix_all(self, "custom_gradient", [*primals, *walk.tensors], plain(outputs)))
-        own, first_up = [self.own_leaf(y) for y in outputs], self.width
-        for y, leaf in zip(outputs, own, strict=True):  # an output that the rule closes over has this rule
-            if not any(y is x for x in primals):
-                y.sets = _sets.union([y.sets, leaf.sets])
+        for y, own in [(y, self.own_leaf(y)) for y in outputs]:  # one that the rule closes over has this rule
+            y.sets = y.sets if any(y is x for x in primals) else _sets.union([y.sets, own.sets])
+        first_up = self.width
         ups = [self.own_leaf(y) if self.dtype_name(y) in dtypes.INEXACT else None for y in outputs]
         grads, _ = call.backward(rule, ups, [])
         pairs = [(x, g) for x, g in zip(primals, grads, strict=True) if isinstance(x, Traced) and isinstance(g, Traced)]
@@ -357,9 +356,8 @@ class Tracer:
                 return np.zeros(y.shape, y.dtype)
             parents = [(t, narrow(y.sets, at, at + t.size)) for t, at in given]
             beside = narrow(y.sets, start, stop) @ curved
-            if not self.has_rules:  # whose derivative may depend on more than its value does
-                beside = beside.multiply(narrow(y.sets, 0, start))
-            return self.make_alike(y, parents, [sparse().csr_array(beside)])
+            within = beside if self.has_rules else beside.multiply(narrow(y.sets, 0, start))  # not so for a rule
+            return self.make_alike(y, parents, [sparse().csr_array(within)])
 
         pushed = list(map(push, outputs))
         self.keep_all()
@@ -367,8 +365,8 @@ class Tracer:
 
     def curvature(self, steps: Sequence[Any], start: int, stop: int, live: Any) -> Any:
         """Return what the derivative by each input from `start` to `stop` depends on among those before."""
-        own, before = slice(start, stop), slice(0, start)
-        return sparse().csr_array(self.pairs_of(steps, own, before, live) + self.pairs_of(steps, before, own, live).T)
+        ends = slice(start, stop), slice(0, start)
+        return sparse().csr_array(self.pairs_of(steps, *ends, live) + self.pairs_of(steps, *ends[::-1], live).T)
 
     def make_alike(self, x: Traced, parents: Parents, beside: Sequence[Any]) -> Traced:
         """Return a gradient or tangent of `x`, which may have any second derivative."""
