@@ -410,10 +410,8 @@ def dropout(operation: Operation) -> Match | None:
     if bindings is None:
         return None
     x, rate = bindings["x"], bindings["rate"]
-    if rate >= 1 or not close(bindings["scale"], 1 / (1 - rate), "float32"):
-        return None
     drawn = [edge for name in ("mask", "uniform") for edge in (bindings[name], seen_through(bindings[name]))]
-    if any(edge.takers != 1 for edge in drawn):
+    if rate >= 1 or not close(bindings["scale"], 1 / (1 - rate), "float32") or any(edge.takers != 1 for edge in drawn):
         return None
     noise = bindings["uniform"].shape
     if noise == x.shape:

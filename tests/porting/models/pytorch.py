@@ -327,10 +327,45 @@ MODELS = {
     "VaultGemma": text("VaultGemma", **GROUPED, sliding_window=4, query_pre_attn_scalar=8, pad_token_id=0),
     "Ministral 3": text("Ministral3", **GROUPED, pad_token_id=0),
     "DINOv3": seen("DINOv3ViT", **PICTURES, **SIZES, pos_embed_rescale=None),
+    "Gemma 4": text(
+        "Gemma4Text",
+        **GROUPED,
+        global_head_dim=8,
+        sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "full_attention"],
+        hidden_size_per_layer_input=8,
+        vocab_size_per_layer_input=50,
+    ),
+    "Apertus": text("Apertus", **GROUPED, pad_token_id=0),
+    "AFMoE": text(
+        "Afmoe",
+        **GROUPED,
+        num_experts=4,
+        num_experts_per_tok=2,
+        moe_intermediate_size=16,
+        num_dense_layers=1,
+        sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    ),
+    "Doge": text("Doge", num_key_value_heads=2, pad_token_id=0),
+    "Falcon-H1": text(
+        "FalconH1",
+        **GROUPED,
+        mamba_d_ssm=32,
+        mamba_n_heads=4,
+        mamba_d_head=8,
+        mamba_d_state=4,
+        mamba_n_groups=1,
+        mamba_chunk_size=4,
+        pad_token_id=0,
+    ),
+    "StarNet": timmed("starnet_s050"),
     "GraphSAGE": graph(graphs.SAGEConv),
     "GATv2": graph(graphs.GATv2Conv, add_self_loops=False),
     "graph transformer": graph(graphs.TransformerConv),
     "GIN": graph(perceptron),
+    "GENConv": graph(graphs.GENConv, learn_t=True),
+    "ChebConv": graph(graphs.ChebConv, K=3),
     "LSTM": lambda: (Recurrent(torch.nn.LSTM), (torch.randn(2, 6, 8),)),
     "GRU": lambda: (Recurrent(torch.nn.GRU), (torch.randn(2, 6, 8),)),
 }
@@ -380,9 +415,29 @@ SINGLE = (
     "DeepLabV3",
 )
 
+# those of which a float64 version is to take these steps in float64 too
+LIFTED = ("Gemma 4", "Apertus", "AFMoE", "Doge", "Falcon-H1")
+NATIVE = torch.Tensor.to, torch.Tensor.float, torch.nn.functional.softmax
+
+
+def wider(value):
+    return torch.float64 if value is torch.float32 else value
+
+
+def lift(is_lifted):
+    """Let what asks for float32 have float64, or float32 again."""
+    to, _, softmax = torch.Tensor.to, torch.Tensor.float, torch.nn.functional.softmax = NATIVE
+    if is_lifted:
+        torch.Tensor.to = lambda x, *args, **named: to(
+            x, *map(wider, args), **{name: wider(value) for name, value in named.items()}
+        )
+        torch.Tensor.float = torch.Tensor.double
+        torch.nn.functional.softmax = lambda x, dim, dtype=None: softmax(x, dim, dtype=wider(dtype))
+
 
 def made(name, dtype):
     """Return a model without dropout, whose layers all matter, and its inputs."""
+    lift(name in LIFTED and dtype == "float64")
     torch.manual_seed(0)
     model, inputs = MODELS[name]()
     dtype = getattr(torch, dtype)
