@@ -84,7 +84,7 @@ EFFECTS = (
     Effect(
         "all", ("sys.meta_path[multiop.*",), "a finder in `sys.meta_path`",
         "importing Keras, JAX, TensorFlow, optree or DTensor", "that framework is imported",
-        "settings made before the framework is there: `enable_x64`, `MULTIOP_X64`; AutoGraph; "
+        "settings made earlier: `enable_x64`, `MULTIOP_X64`; AutoGraph; "
         "DTensor before PyTorch 2.11",
         ("_loading/imports.py", "sys.meta_path.insert"),
     ),

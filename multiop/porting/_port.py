@@ -283,9 +283,8 @@ class Port:
         try:
             module = importlib.import_module(path)
         except ModuleNotFoundError as error:
-            raise errors.BackendError(
-                f"a module of {framework} needs {error.name}: pip install {error.name}"
-            ) from error
+            package = error.name
+            raise errors.BackendError(f"a module of {framework} needs {package}: pip install {package}") from error
         params, state = _tree.map(lambda leaf: None, (self.params, self.state))
         bare = Port(self.name, self.source, params, state, self._about)
         return getattr(module, name)(bare, self.params, self.state, **options)
