@@ -48,9 +48,9 @@ def parts_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Iterabl
 
 
 def _few_words(key: Sequence[int], blocks: int, first: int, rest: Sequence[int]) -> Array:
-    lanes, index = _lanes(blocks)
-    counter = index + first * lanes & MASK * lanes, *[word * lanes for word in rest]
-    w0, w1, w2, w3 = block_of_ints(counter, [word * lanes for word in key], lanes)
+    (lanes, index), (c1, c2, c3), (k0, k1) = _lanes(blocks), rest, key
+    counter = index + first * lanes & MASK * lanes, c1 * lanes, c2 * lanes, c3 * lanes
+    w0, w1, w2, w3 = block_of_ints(counter, (k0 * lanes, k1 * lanes), lanes)
     return np.frombuffer((w0 | w1 << 32 | w2 << 64 | w3 << 96).to_bytes(16 * blocks, "little"), "<u4")
 
 

@@ -58,7 +58,7 @@ def drawn_on_host(draw, key, shape, *counters):
             return None
         key = key.tolist()
     n = math.prod(shape)
-    parts = list(map(draw, *[philox.parts_on_host(key, n, counter) for counter in counters]))
+    parts = list(map(draw, *map(functools.partial(philox.parts_on_host, key, n), counters)))
     return torch.from_numpy((parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(shape))
 
 
