@@ -27,8 +27,8 @@ def op_logspace(
 ) -> Tensor:
     """Return powers of `base` whose exponents are spaced evenly between `start` and `stop`.
 
-    Exponents are rounded before they are raised: near the ends of the dtype, a power is up to 80 units in the last place
-    from the exact one in float32, and 900 in float64, as NumPy's.
+    Exponents are rounded before they are raised: near the ends of the dtype, a power is up to 80 units in the last
+    place from the exact one in float32, and 900 in float64, as NumPy's.
 
     Args:
         start: Tensor: the first exponent, or several.
