@@ -268,14 +268,13 @@ def _without_notes_of_torch(_without_torch_compiler):
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _without_stacks_of_tensorflow():
-    """Let TensorFlow note the same place in a program for each operation of a graph, instead of a walk of the stack."""
-    if ops := sys.modules.get("tensorflow.python.framework.ops"):
-        once = functools.cache(ops.tf_stack.extract_stack)
-        with pytest.MonkeyPatch.context() as patch:
+def _without_stacks_of_tensorflow(pytestconfig):
+    """In the core, let TensorFlow note one place for all operations of graphs: each walks the stack for its own."""
+    ops = sys.modules.get("tensorflow.python.framework.ops")
+    with pytest.MonkeyPatch.context() as patch:
+        if ops is not None and pytestconfig.getoption("part") == ["core"]:  # the porter's tests read such places
+            once = functools.cache(ops.tf_stack.extract_stack)
             patch.setattr(ops, "tf_stack", types.SimpleNamespace(extract_stack=once))
-            yield
-    else:
         yield
 
 
