@@ -39,7 +39,7 @@ def measure(bench: Bench) -> None:
 
 
 def count_calls(call: Callable[[], Any], warm: int = 30) -> int:
-    """Return how many Python functions run in a call, which has run before."""
+    """Return how many Python functions run in a call, which has run before: TensorFlow's programs are made late."""
     for _ in range(warm):
         call()
     found = 0

@@ -67,9 +67,7 @@ def available(dtype: Any) -> str:
 
 def parameter(value: Any, name: str, dtype: str) -> Any:
     """Return a real parameter as a tensor of `dtype`, or as a Python float rounded to `dtype`."""
-    if type(value) is float:
-        return +round_to_dtype(value, dtype)
-    if isinstance(value, (bool, np.bool_, str)) or value is None:
+    if type(value) is not float and (isinstance(value, (bool, np.bool_, str)) or value is None):
         raise errors.ArgumentTypeError(f"{name} must be a real number or a tensor, got {args.describe(value)}")
     if isinstance(value, (int, float, np.integer, np.floating)):
         return +round_to_dtype(float(value), dtype)

@@ -297,10 +297,10 @@ class Tracer:
 
     def follow_rule(self, call: Any, primals: list[Any], first: int) -> list[Any]:
         """Return the outputs of a custom gradient's function, and what its rule makes of upstream gradients."""
-        outputs, rule = call.forward(primals)
-        outputs, start = [self.convert(y) for y in outputs], self.width
         from multiop._rules import closures  # here, because it imports optree
 
+        outputs, rule = call.forward(primals)
+        outputs, start = [self.convert(y) for y in outputs], self.width
         walk = closures.Walk(Traced, lambda x: True)
         walk.enter([call.f] * call.wants_variables(), False)
         if walk.tensors or len(_rules.operands(outputs)) < len(outputs):
