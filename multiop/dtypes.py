@@ -39,9 +39,9 @@ class IntegerInfo(NamedTuple):
     max: int
 
 
-def _float_info(dtype: str, bits: int, exponent: int) -> FloatInfo:
-    """Return the limits of floats of which the smallest that has all digits is 2 to the `exponent`."""
-    digits, largest, normal = dtypes.DIGITS[dtype], dtypes.LARGEST[dtype], 2.0**exponent
+def _float_info(dtype: str) -> FloatInfo:
+    digits, largest, normal = dtypes.DIGITS[dtype], dtypes.LARGEST[dtype], 2.0 ** dtypes.NORMAL[dtype]
+    bits = digits + (2 - dtypes.NORMAL[dtype]).bit_length()  # the sign takes the place of the digit that is always 1
     eps = 2.0 ** (1 - digits)
     precision = max(math.floor(-math.log10(eps)), 1)
     fraction, power = math.frexp(10.0**-precision)
@@ -51,17 +51,7 @@ def _float_info(dtype: str, bits: int, exponent: int) -> FloatInfo:
 
 
 # by formulas: a compiler that traces Python can read a dict, but not NumPy's finfo, and ml_dtypes takes time to import
-_FLOATS = {
-    name: _float_info(name, bits, exponent)
-    for name, bits, exponent in (
-        ("bfloat16", 16, -126),
-        ("float16", 16, -14),
-        ("float32", 32, -126),
-        ("float64", 64, -1022),
-        ("float8_e4m3fn", 8, -6),
-        ("float8_e5m2", 8, -14),
-    )
-}
+_FLOATS = {name: _float_info(name) for name in dtypes.DIGITS}
 _INTEGERS = {
     dtype: IntegerInfo(dtype, np.dtype(dtype).itemsize * 8, *dtypes.INTEGER_RANGE[dtype]) for dtype in dtypes.INTEGER
 }

@@ -29,8 +29,10 @@ INTEGER_RANGE = {name: (int(np.iinfo(name).min), int(np.iinfo(name).max)) for na
 DIGITS = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53, "float8_e4m3fn": 4, "float8_e5m2": 3}
 """How many binary digits a number of each dtype of floats has."""
 
-_POWERS = {"bfloat16": 128, "float16": 16, "float32": 128, "float64": 1024, "float8_e4m3fn": 9, "float8_e5m2": 16}
-LARGEST = {name: float(2**power - 2 ** (power - DIGITS[name])) for name, power in _POWERS.items()}
+NORMAL = {"bfloat16": -126, "float16": -14, "float32": -126, "float64": -1022, "float8_e4m3fn": -6, "float8_e5m2": -14}
+"""The exponent of the smallest normal number of each dtype of floats."""
+
+LARGEST = {name: float(2 ** (2 - least) - 2 ** (2 - least - DIGITS[name])) for name, least in NORMAL.items()}
 LARGEST["float8_e4m3fn"] = 448.0  # the next one is NaN
 """The largest finite number of each dtype of floats."""
 
