@@ -470,7 +470,7 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str, version: 
 
     They are imported, by which an editor finds their docstrings, and are listed, by which they are public to a checker.
     """
-    lines = [f"# {HEADER}", f'"""{doc}"""', "", "import typing as _typing", ""]
+    lines = [f"# {HEADER}", "# ruff: noqa: I001", "# fmt: off", f'"""{doc}"""', "", "import typing as _typing", ""]
     dtypes = DTYPES if module == "multiop.ops" else []  # objects of the active backend's framework
     imported = list(exports)
     if is_asked := module in ("multiop", "multiop.ops"):  # about names that are missing elsewhere
@@ -479,20 +479,30 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str, version: 
         imported += [("multiop._values.dtypes", "ALL", "_DTYPES"), ("multiop.dtypes", "dtype_object", "_dtype_object")]
     for origin in sorted({origin for origin, _, _ in imported}):
         names = {name: here for one, name, here in imported if one == origin}
-        lines += [f"from {origin} import (", *(f"    {name} as {names[name]}," for name in ordered(names)), ")"]
+        lines += [f"from {origin} import (", packed(f"{name} as {names[name]}" for name in ordered(names)), ")"]
     if version:
         lines += ["", f'__version__ = "{version}"']
     return (
         "\n".join(lines)
         + "\n"
         + FACE.format(
-            names="\n".join(f'    "{here}",' for here in ordered(here for _, _, here in exports)),
+            names=packed(f'"{here}"' for here in ordered(here for _, _, here in exports)),
             published="    _PUBLIC[__name__] = __all__\n" * is_asked,
             dir='[*__all__, "__version__"]' if version else "__all__",
             typed=TYPED.format(dtypes="\n".join(f"    {name}: _DType" for name in dtypes)) if dtypes else "",
             lazy="".join(ON_DEMAND.format(name=name) for name in LAZY) if version else DTYPE * bool(dtypes),
         )
     )
+
+
+def packed(names: Iterable[str]) -> str:
+    """Return names in as few lines as hold them, each name whole."""
+    line, lines = "   ", []
+    for name in names:
+        if len(line) + len(name) > 117:
+            lines, line = [*lines, line], "   "
+        line += f" {name},"
+    return "\n".join([*lines, line])
 
 
 def ordered(names: Iterable[str]) -> list[str]:
