@@ -347,7 +347,13 @@ assert f(tf.constant([0, 2])).numpy().tolist() == [[1, 0, 0], [0, 0, 1]]
 """
 
 
-@pytest.mark.parametrize("order", ["import multiop, tensorflow as tf", "import tensorflow as tf, multiop"])
+@pytest.mark.parametrize(
+    "order",
+    [
+        "import multiop, tensorflow as tf",
+        pytest.param("import tensorflow as tf, multiop", marks=pytest.mark.tier("full")),
+    ],
+)
 def test_autograph_leaves_an_op_alone_that_is_the_first_to_be_called(tmp_path, order):
     (tmp_path / "first.py").write_text(order + FIRST_TRACED)
     run = functools.partial(subprocess.run, env=os.environ | {"MULTIOP_BACKEND": "tensorflow"}, cwd=tmp_path)
