@@ -70,7 +70,8 @@ def alike(function, op):
         pairs = []
     differ = [p.kind is p.VAR_POSITIONAL or (p.name != name and p.name in OPTIONS | IGNORED) for p, name in pairs]
     n = differ.index(True) if True in differ else max(1, len(differ))
-    return n, names.keys() - {"dtype", "copy"}
+    takes_any = [any(p.kind is p.VAR_POSITIONAL for p in ps) for ps in (names.values(), [p for p, _ in pairs])]
+    return math.inf if all(takes_any) else n, names.keys() - {"dtype", "copy"}
 
 
 def called_by_ufunc(ops, ufunc, method, inputs, options):

@@ -151,16 +151,14 @@ def op_power(x1, x2, *, otherwise):
 
 
 def op_norm(x, ord, axis, keepdims, *, otherwise):
-    """Take the root of the sum of squares, unless these overflow or vanish."""
-    if ord is None and type(x) is ndarray and x.dtype in REAL and x.size and (axis is None or is_axis(axis, x)):
+    if ord is None and type(x) is ndarray and x.dtype in REAL and (axis is None or is_axis(axis, x)):
+        if axis is None and (x.itemsize == 8 or x.size < 64):  # a product adds many float32 with too few digits
+            flat = x.ravel()
+            size = asarray(np.sqrt(QUIET.copy().run(flat.dot, flat)))
+            return size.reshape((1,) * x.ndim) if keepdims else size
         squares = QUIET.copy().run(np.square, x)
-        total = QUIET.copy().run(np.add.reduce, squares, axis, None, None, keepdims)
-        if VANISHING[x.dtype] < total.min() and total.max() < np.inf:
-            return asarray(np.sqrt(total))
+        return asarray(np.sqrt(QUIET.copy().run(np.add.reduce, squares, axis, None, None, keepdims)))
     return otherwise(x, ord, axis, keepdims)
-
-
-VANISHING = {dtype: np.finfo(dtype).tiny / np.finfo(dtype).eps for dtype in REAL}
 
 
 def op_where(condition, x1, x2, *, otherwise):
@@ -185,6 +183,10 @@ def op_clip(x, x_min, x_max, *, otherwise):
     if type(x) is ndarray and x.dtype in REAL and is_small(x_min) and is_small(x_max) and x_min and x_max:
         return asarray(QUIET.copy().run(x.clip, x_min, x_max))
     return otherwise(x, x_min, x_max)
+
+
+def op_is_tensor(x, *, otherwise):
+    return type(x) is ndarray or otherwise(x)
 
 
 def op_shape(x, *, otherwise):
@@ -298,7 +300,6 @@ def expand(x, axis):
 op_argmax, op_argmin = (
     when(lambda x, axis, keepdims: is_real(x, axis), place(fn)) for fn in (ndarray.argmax, ndarray.argmin)
 )
-op_is_tensor = when(lambda x: type(x) is ndarray, lambda x: True)
 op_reshape = when(lambda x, newshape: is_known(x), lambda x, newshape: x.reshape(newshape).copy())
 op_ravel = when(is_known, ndarray.flatten)
 op_diagonal = when(
@@ -327,11 +328,13 @@ op_sort = when(lambda x, axis: axis is not None and is_real(x, axis), np.sort)
 op_cumsum = when(
     lambda x, axis, dtype: dtype is None and is_real(x, axis), lambda x, axis, dtype: QUIET.copy().run(x.cumsum, axis)
 )
+# its dispatcher looks at each operand in Python; a version may have none
+EINSUM = getattr(np.einsum, "__wrapped__", np.einsum)
 op_einsum = when(
     lambda subscripts, xs: (
         are_alike(xs, 0) and xs[0].dtype in REAL and len(xs) > 1 and is_short(subscripts, *[x.shape for x in xs])
     ),
-    lambda subscripts, xs: asarray(QUIET.copy().run(np.einsum, subscripts, *xs)),
+    lambda subscripts, xs: asarray(QUIET.copy().run(EINSUM, subscripts, *xs)),
     ValueError,
 )
 op_matmul, op_dot, op_inner, op_outer = (
@@ -364,10 +367,14 @@ def is_complex(x, axis=0, *_):
 op_real, op_imag = (
     when(is_complex, lambda x, part=part: part.__get__(x).copy()) for part in (ndarray.real, ndarray.imag)
 )
-op_cast = when(
-    lambda x, dtype: type(x) is ndarray and dtype in FLOATS and (x.dtype in REAL or (is_complex(x) and "c" in dtype)),
-    lambda x, dtype: QUIET.copy().run(x.astype, dtype),
-)
+
+
+def op_cast(x, dtype, *, otherwise):
+    if type(x) is ndarray and dtype in FLOATS and (x.dtype in REAL or (is_complex(x) and "c" in dtype)):
+        return x.copy() if x.dtype is FLOATS[dtype] else QUIET.copy().run(x.astype, dtype)
+    return otherwise(x, dtype)
+
+
 REFUSED = ValueError, IndexError, TypeError  # by NumPy: the op explains it
 op_fft, op_ifft = (
     when(lambda x, n=None, axis=-1, norm=None: is_complex(x, axis), transform, REFUSED)
