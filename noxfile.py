@@ -50,8 +50,8 @@ ENVIRONMENT = {
     "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
 }
 # what is compiled is run once, so that XLA may compile it in half the time; tests marked `compiler` and the full tier
-# compile as users do
-HASTY = ENVIRONMENT | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1"}
+# compile as users do; a process for each core needs no threads, which spin while they wait for each other
+HASTY = ENVIRONMENT | {"JAX_DISABLE_MOST_OPTIMIZATIONS": "1", "OMP_NUM_THREADS": "1"}
 # without the first, a small program compiles in half the time, with the second, a large one in two thirds; from
 # JAX 0.11 on, a flag that ends the process
 XLA_FLAGS = {"XLA_FLAGS": "--xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"}
