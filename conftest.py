@@ -330,7 +330,7 @@ def young_heap():
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_teardown(item):
-    """Drop what the frameworks have compiled, once in 2,000 tests: they grow by gigabytes; end what lost its device.
+    """Drop what the frameworks have compiled, once in 4,000 tests: they grow by gigabytes; end what lost its device.
 
     After an index out of range, all that PyTorch does on a GPU fails until the process ends.
     """
@@ -340,7 +340,7 @@ def pytest_runtest_teardown(item):
         except RuntimeError as error:
             sys.__stderr__.write(f"{item.nodeid} lost the device: {error}\n")
             os._exit(1)  # pytest-xdist names the test, and goes on in a new process
-    if next(FINISHED) % 2000 == 0:
+    if next(FINISHED) % 4000 == 0:
         if "jax" in sys.modules:
             sys.modules["jax"].clear_caches()
             CONTEXTS.__dict__.clear()
