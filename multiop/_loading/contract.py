@@ -239,15 +239,10 @@ class RandomParts(Protocol):
         """Return random words as `multiop.random._philox` defines them, or `None`, from a faster source."""
 
     def draws_on_host(self, x: Tensor | None, /) -> bool:
-        """Say whether `drawn_on_host` draws now, for the device of `x`; a key is then given as a tuple of two ints."""
+        """Say whether `drawn_on_host` draws now, for the device of `x`; a key is then given as a tuple."""
 
-    def drawn_on_host(
-        self, draw: Callable[..., Any], key: Any, shape: tuple[Any, ...], /, *counters: tuple[Any, Any, Any, Any]
-    ) -> Tensor | None:
-        """Return as a tensor of `shape` what `draw` makes of arrays of random words for each of `counters`, or `None`.
-
-        It takes each entry by itself, so it can be called on a part at a time.
-        """
+    def drawn_on_host(self, draw: Callable[[Any], Any], key: Any, /) -> Tensor | None:
+        """Return as a tensor the array, its own, that `draw` makes of a key, a tuple of ints; `None` if it cannot."""
 
     def polynomial(self, x: Tensor, coefficients: tuple[float, ...], /) -> Tensor | None:
         """Return a polynomial by Horner's rule, highest power first, each product and sum rounded, or `None`."""

@@ -42,13 +42,14 @@ def words_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Array:
 
 def parts_on_host(key: Sequence[int], n: int, counter: Sequence[int]) -> Iterable[Array]:
     """Return the words that `words_on_host` returns in parts, each as many as a processor's cache holds."""
-    first, *rest = counter
     blocks = -(-n // 4)
-    return [_few_words(key, blocks, first, rest)[:n]] if blocks <= _FEW else _many_words(key, n, first, rest)
+    if blocks <= _FEW:
+        return [_few_words(key, blocks, *counter)[:n]]
+    return (words[0] for words in words_of_keys([key], n, counter))
 
 
-def _few_words(key: Sequence[int], blocks: int, first: int, rest: Sequence[int]) -> Array:
-    (lanes, index), (c1, c2, c3), (k0, k1) = _lanes(blocks), rest, key
+def _few_words(key: Sequence[int], blocks: int, first: int, c1: int, c2: int, c3: int) -> Array:
+    (lanes, index), (k0, k1) = _lanes(blocks), key
     counter = index + first * lanes & MASK * lanes, c1 * lanes, c2 * lanes, c3 * lanes
     w0, w1, w2, w3 = block_of_ints(counter, (k0 * lanes, k1 * lanes), lanes)
     return np.frombuffer((w0 | w1 << 32 | w2 << 64 | w3 << 96).to_bytes(16 * blocks, "little"), "<u4")
@@ -60,18 +61,22 @@ def _lanes(blocks: int) -> tuple[int, int]:
     return sum(1 << 128 * k for k in range(blocks)), sum(k << 128 * k for k in range(blocks))
 
 
-def _many_words(key: Sequence[int], n: int, first: int, rest: Sequence[int]) -> Iterable[Array]:
-    """Return the parts of `n` words; each step of a round is one call on arrays of 64 bits, made once for all parts."""
+def words_of_keys(keys: Sequence[Sequence[int]], n: int, counter: Sequence[int]) -> Iterable[Array]:
+    """Return parts of the words that `words_on_host` returns, in a row for each of some keys.
+
+    Each step of a round is one call on arrays of 64 bits, made once for all parts.
+    """
+    first, *rest = counter
     blocks = -(-n // 4)
-    keys = list(np.bitwise_and(np.array([key], np.uint64) + _ADDED, _WORD)[..., None])
+    of_rounds = list(np.bitwise_and(np.array(keys, np.uint64).T + _ADDED, _WORD))
     by0, by2, word, half = _STEPS
-    state = np.empty((6, min(_PART, blocks)), np.uint64)
+    state = np.empty((6, min(_PART, blocks), len(keys)), np.uint64)
     for start in range(0, blocks, _PART):
         c0, c1, c2, c3, first_product, second_product = part = state[:, : blocks - start]
-        c0[:] = np.arange(first + start, first + start + c0.size, dtype=np.uint64)
+        c0[:] = np.arange(first + start, first + start + len(c0), dtype=np.uint64)[:, None]
         c0 &= word
         c1[:], c2[:], c3[:] = rest
-        for k0, k1 in keys:
+        for k0, k1 in of_rounds:
             np.multiply(c0, by0, first_product)
             np.multiply(c2, by2, second_product)
             np.bitwise_xor(c1, k0, c1)
@@ -82,11 +87,11 @@ def _many_words(key: Sequence[int], n: int, first: int, rest: Sequence[int]) -> 
             np.right_shift(first_product, half, c2)
             np.bitwise_xor(c2, c3, c2)
             np.bitwise_and(first_product, word, c3)
-        words = np.empty((c0.size, 4), np.uint32)
-        words[:, 0], words[:, 1], words[:, 2], words[:, 3] = part[:4]
-        yield words.reshape(-1)[: n - 4 * start]
+        words = np.empty((*c0.T.shape, 4), np.uint32)
+        words[..., 0], words[..., 1], words[..., 2], words[..., 3] = part[:4].transpose(0, 2, 1)
+        yield words.reshape(len(keys), -1)[:, : n - 4 * start]
 
 
 _WORD = np.uint64(MASK)
-_ADDED = np.arange(ROUNDS, dtype=np.uint64)[:, None] * np.array(INCREMENTS, np.uint64)  # to the key of each round
+_ADDED = np.arange(ROUNDS, dtype=np.uint64)[:, None, None] * np.array(INCREMENTS, np.uint64)[:, None]  # to the key of each round
 _STEPS = [np.array(one, np.uint64) for one in (*MULTIPLIERS, MASK, 32)]  # NumPy reads an array sooner than an int

@@ -215,7 +215,7 @@ def truncated_normal(
         >>> bool(multiop.op_all(multiop.op_abs(x) <= 2.0))
         True
     """
-    return _draw_scaled(_within_2, shape, mean, stddev, dtype, seed, **_OF_NORMAL)
+    return _draw_scaled(_within_2, shape, mean, stddev, _arguments.floating(dtype), seed, **_OF_NORMAL)
 
 
 def _within_2(key: Any, shape: Any, dtype: str) -> Any:
@@ -249,7 +249,7 @@ def exponential(shape: Shape, scale: ArrayLike = 1.0, dtype: DType = None, seed:
         >>> abs(float(multiop.op_mean(x)) - 3.0) < 0.3
         True
     """
-    return _draw_scaled(_normal.standard_exponential, shape, 0.0, scale, dtype, seed)
+    return _draw_scaled(_normal.standard_exponential, shape, 0.0, scale, _arguments.floating(dtype), seed)
 
 
 @boundary
@@ -282,7 +282,7 @@ def gumbel(
         >>> abs(float(multiop.op_mean(x)) - 3.5772) < 0.2
         True
     """
-    return _draw_scaled(_normal.standard_gumbel, shape, loc, scale, dtype, seed)
+    return _draw_scaled(_normal.standard_gumbel, shape, loc, scale, _arguments.floating(dtype), seed)
 
 
 @boundary
@@ -315,7 +315,7 @@ def laplace(
         >>> abs(float(multiop.op_mean(x)) - 3.0) < 0.2
         True
     """
-    return _draw_scaled(_normal.standard_laplace, shape, loc, scale, dtype, seed)
+    return _draw_scaled(_normal.standard_laplace, shape, loc, scale, _arguments.floating(dtype), seed)
 
 
 _OF_NORMAL: Any = {"names": ("mean", "stddev"), "nan_below_zero": False}  # a negative deviation mirrors
@@ -326,14 +326,16 @@ def _draw_scaled(
     shape: Any,
     loc: Any,
     scale: Any,
-    dtype: Any,
+    name: str,
     seed: Any,
     names: tuple[str, str] = ("loc", "scale"),
     nan_below_zero: bool = True,
 ) -> Any:
-    shape, name = _arguments.sizes(shape), _arguments.floating(dtype)
-    exact, (of_loc, of_scale) = _normal.computed_in(name), names
-    given = loc, scale
+    shape, exact = _arguments.sizes(shape), _normal.computed_in(name)
+    if type(loc) is type(scale) is float and loc == 0.0 and scale == 1.0:
+        x = standard(key_beside(None, seed), shape, name)
+        return x if name == exact else op_cast(x, name)
+    given, (of_loc, of_scale) = (loc, scale), names
     loc = _arguments.finite(_arguments.parameter(loc, of_loc, exact), of_loc)
     scale = _arguments.finite(_arguments.parameter(scale, of_scale, exact), of_scale)
     _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got {scale}")

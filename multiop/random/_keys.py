@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 import threading
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -24,7 +24,7 @@ from multiop.frontends.logical import op_less
 from multiop.frontends.shapes import op_concatenate, op_reshape
 from multiop.random import _philox
 
-_AT_ONCE = 32  # keys of a generator that are computed together
+AT_ONCE = 32  # keys of a generator that are computed together
 _lock = threading.Lock()  # shared by all generators: one that held a lock could not be copied or pickled
 _names = itertools.count()
 
@@ -92,7 +92,7 @@ class SeedGenerator:
         Raises:
             ArgumentError: The calling function is being compiled.
         """
-        return _key(*_next_words(self))
+        return _key(*words_of(take_turn(self)))
 
     def get_config(self) -> dict[str, Any]:
         """Return the configuration from which `from_config` makes a generator that starts from the beginning."""
@@ -224,7 +224,7 @@ def fold_in(seed: Seed, data: ArrayLike) -> Tensor:
 
 
 def key_beside(x: Any, seed: Any) -> Any:
-    """Return the key of `seed` on the device of `x`, if that is a tensor; on a host that draws, its two words."""
+    """Return the key of `seed` on the device of `x`, if that is a tensor; on a host that draws, its words or a turn."""
     draws_on_host = random_part("draws_on_host")
     if draws_on_host is not None and draws_on_host(x):
         if type(seed) is int and -(2**63) <= seed < 2**64:
@@ -232,7 +232,7 @@ def key_beside(x: Any, seed: Any) -> Any:
         if seed is None:
             seed = _of_process()
         if type(seed) is SeedGenerator:
-            return _next_words(seed)
+            return take_turn(seed)
     key = as_key(seed)
     return key if x is None else active().on_device_of(x, key)
 
@@ -247,21 +247,33 @@ def first_tensor(*values: Any) -> Any:
     return next(filter(active().op_is_tensor, values), None)
 
 
-def _next_words(generator: SeedGenerator) -> tuple[int, int]:
-    """Return the two words of the next key of a generator."""
+class Turn(NamedTuple):
+    """The seed of a generator and the number of its key, which they determine: draws may know the keys that follow."""
+
+    seed: int
+    number: int
+
+
+def take_turn(generator: SeedGenerator) -> Turn:
+    """Return the next turn of a generator."""
     _refuse_tracing("a SeedGenerator")
     with _lock:
-        seed, number = generator.state
-        generator.state = seed, number + 1
-    return _keys_of(seed, number // _AT_ONCE)[number % _AT_ONCE]
+        turn = Turn(*generator._state.value)
+        generator._state.value = turn.seed, turn.number + 1
+    return turn
+
+
+def words_of(turn: Turn) -> tuple[int, int]:
+    """Return the two words of the key of a turn."""
+    return keys_of(turn.seed, turn.number // AT_ONCE)[turn.number % AT_ONCE]
 
 
 @functools.lru_cache(16)
-def _keys_of(seed: int, part: int) -> list[tuple[int, int]]:
+def keys_of(seed: int, part: int) -> list[tuple[int, int]]:
     """Return the words of successive keys, which take little longer than those of one."""
-    first = part * _AT_ONCE
+    first = part * AT_ONCE
     counter = first & _philox.MASK, first >> 32, 0, _philox.NEXT
-    words = philox.words_on_host((seed & _philox.MASK, seed >> 32 & _philox.MASK), 4 * _AT_ONCE, counter).tolist()
+    words = philox.words_on_host((seed & _philox.MASK, seed >> 32 & _philox.MASK), 4 * AT_ONCE, counter).tolist()
     return list(zip(words[::4], words[1::4], strict=True))
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from multiop._loading.registry import composite, random_part
-from multiop.random import _philox
+from multiop.random import _host, _philox
 from multiop.random._arithmetic import log, log_1_minus, polynomial, sqrt, times
 from multiop.random._either import arithmetic_of, choose
 
@@ -30,10 +29,10 @@ def standard_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 
     The result has the dtype in which `dtype` is computed.
     """
-    return _draw(functools.partial(_uniform_of, dtype), key, shape, dtype, stream)
+    return _draw(_uniform_of, key, shape, dtype, stream, dtype)
 
 
-def _uniform_of(dtype: str, high: Any, low: Any = None) -> Any:
+def _uniform_of(high: Any, low: Any, dtype: str) -> Any:
     at = arithmetic_of(high)
     if low is None:
         kept = _philox.MASK - (1 << (32 - _DIGITS[dtype])) + 1
@@ -68,26 +67,27 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
         share: Probability of the symmetric central part of the distribution to draw from.
         stream: Number of the key's stream.
     """
-    return _draw(lambda high, low=None: standard_normal_of(high, low, share), key, shape, dtype, stream)
+    return _draw(standard_normal_of, key, shape, dtype, stream, share)
 
 
-def _draw(draw: Callable[..., Any], key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
+def _draw(draw: Callable[..., Any], key: Any, shape: Any, dtype: str, stream: int = 0, *options: Any) -> Any:
     """Return what `draw` makes of the words of numbers, each by itself: on the host, if the backend draws there."""
     native = random_part("drawn_on_host")
-    if native is not None:
-        high, low = (0, 0, 2 * stream + HIGH, _philox.NUMBERS), (0, 0, 2 * stream + LOW, _philox.NUMBERS)
-        counters = (high, low) if dtype == "float64" else (high,)
-        _philox.count(shape)  # raises for too many
-        found = native(draw, key, shape, *counters)
+    if native is not None and {int}.issuperset(map(type, shape)):
+        found = native(_host.Draw(draw, shape, _streams(dtype, stream), options), key)
         if found is not None:
             return found
-    return draw(*_words(key, shape, dtype, stream))
+    return draw(*_words(key, shape, dtype, stream), *options)
 
 
 def _words(key: Any, shape: Any, dtype: str, stream: int = 0) -> tuple[Any, Any]:
     """Return the first words of numbers, and the second ones, which only float64 has."""
-    high = _philox.words(key, shape, 2 * stream + HIGH)
-    return high, _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None
+    high, *low = [_philox.words(key, shape, one) for one in _streams(dtype, stream)]
+    return high, *(low or (None,))
+
+
+def _streams(dtype: str, stream: int) -> tuple[int, ...]:
+    return (2 * stream + HIGH, 2 * stream + LOW) if dtype == "float64" else (2 * stream + HIGH,)
 
 
 def standard_normal_of(high: Any, low: Any, share: float = 1.0) -> Any:
@@ -132,7 +132,7 @@ def standard_exponential(key: Any, shape: Any, dtype: str) -> Any:
     return _draw(_exponential_of, key, shape, dtype)
 
 
-def _exponential_of(high: Any, low: Any = None) -> Any:
+def _exponential_of(high: Any, low: Any) -> Any:
     at = arithmetic_of(high)
     shares = (high, low), [None if word is None else at.bitwise_xor(word, _philox.MASK) for word in (high, low)]
     return _exponential_size(*[inner_uniform_of(*words) for words in shares])
@@ -147,10 +147,14 @@ def standard_gumbel(key: Any, shape: Any, dtype: str) -> Any:
 @composite
 def standard_laplace(key: Any, shape: Any, dtype: str) -> Any:
     """Return Laplace numbers in the dtype in which `dtype` is computed."""
-    return _draw(lambda high, low=None: _symmetric(high, low, _exponential_size), key, shape, dtype)
+    return _draw(_laplace_of, key, shape, dtype)
 
 
-def _gumbel_of(high: Any, low: Any = None) -> Any:
+def _laplace_of(high: Any, low: Any) -> Any:
+    return _symmetric(high, low, _exponential_size)
+
+
+def _gumbel_of(high: Any, low: Any) -> Any:
     return arithmetic_of(high).negative(log(_exponential_of(high, low)))
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from . import kernels as kernels
+from . import kernels as kernels, random as random
 from ._record import is_differentiated as is_differentiated
 from .conversion import *  # noqa: F403
 from .ops import *  # noqa: F403
