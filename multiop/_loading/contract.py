@@ -239,10 +239,10 @@ class RandomParts(Protocol):
         """Return random words as `multiop.random._philox` defines them, or `None`, from a faster source."""
 
     def draws_on_host(self, x: Tensor | None, /) -> bool:
-        """Say whether `drawn_on_host` draws now, for the device of `x`; a key is then given as a tuple."""
+        """Say whether numbers for the device of `x`, or of the key `x`, are drawn in arrays of the host now."""
 
-    def drawn_on_host(self, draw: Callable[[Any], Any], key: Any, /) -> Tensor | None:
-        """Return as a tensor the array, its own, that `draw` makes of a key, a tuple of ints; `None` if it cannot."""
+    def from_host(self, x: Any, /) -> Tensor:
+        """Return an array, which nobody else holds, as a tensor on the same memory."""
 
     def polynomial(self, x: Tensor, coefficients: tuple[float, ...], /) -> Tensor | None:
         """Return a polynomial by Horner's rule, highest power first, each product and sum rounded, or `None`."""

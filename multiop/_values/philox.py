@@ -93,5 +93,5 @@ def words_of_keys(keys: Sequence[Sequence[int]], n: int, counter: Sequence[int])
 
 
 _WORD = np.uint64(MASK)
-_ADDED = np.arange(ROUNDS, dtype=np.uint64)[:, None, None] * np.array(INCREMENTS, np.uint64)[:, None]  # to the key of each round
+_ADDED = np.arange(ROUNDS, dtype=np.uint64)[:, None, None] * np.array(INCREMENTS, np.uint64)[:, None]  # to keys
 _STEPS = [np.array(one, np.uint64) for one in (*MULTIPLIERS, MASK, 32)]  # NumPy reads an array sooner than an int

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any
@@ -99,6 +100,27 @@ def round_to_dtype(value: float, dtype: str) -> float:
         return float((_LONG.get(dtype) or dtypes.to_numpy(dtype).type)(value))
     with np.errstate(over="ignore"):
         return float(dtypes.to_numpy(dtype).type(value))
+
+
+@hide_from_tracer
+def bounds(low: float, high: float, dtype: str) -> tuple[float, float | None]:
+    """Return `high` in `dtype`, and the number before it; `None` unless `low` is below."""
+    return _bounds(low, high, dtype)
+
+
+@functools.lru_cache(64)
+def _bounds(low: float, high: float, dtype: str) -> tuple[float, float | None]:
+    with np.errstate(over="ignore"):
+        below, above = map(dtypes.to_numpy(dtype).type, (low, high))
+    return float(above), float(np.nextafter(above, below)) if below < above else None
+
+
+def are(first: Any, second: Any, wanted: int, other: int) -> bool:
+    """Say whether two parameters are the numbers `wanted` and `other`."""
+    return type(first) in _NUMBERS and type(second) in _NUMBERS and first == wanted and second == other
+
+
+_NUMBERS = (int, float)
 
 
 def beside(x: Any, *parameters: Any) -> list[Any]:

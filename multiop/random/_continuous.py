@@ -12,13 +12,14 @@ from multiop._values import dtypes
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast, op_shape, op_view_as_complex
-from multiop.frontends.elementwise import op_add, op_maximum, op_minimum, op_nextafter, op_subtract
+from multiop.frontends.elementwise import op_add, op_nextafter, op_subtract
 from multiop.frontends.linalg import op_cholesky
 from multiop.frontends.logical import op_where
 from multiop.frontends.products import op_matmul
 from multiop.frontends.shapes import op_expand_dims, op_squeeze, op_stack
-from multiop.random import _arguments, _normal
+from multiop.random import _arguments, _host, _normal
 from multiop.random._arithmetic import times
+from multiop.random._either import arithmetic_of
 from multiop.random._keys import Seed, first_tensor, key_beside, key_of
 
 
@@ -63,29 +64,31 @@ def uniform(
 
 def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream: int = 0) -> Any:
     exact = _normal.computed_in(name)
+    if _arguments.are(minval, maxval, 0, 1):
+        return _as_tensor(_normal.standard_uniform(key_beside(None, seed), shape, name, stream), name, exact)
     low = _arguments.finite(_arguments.parameter(minval, "minval", exact), "minval")
     high = _arguments.finite(_arguments.parameter(maxval, "maxval", exact), "maxval")
     are_numbers = isinstance(low, float) and isinstance(high, float)
     if are_numbers:
-        is_below = _arguments.round_to_dtype(low, name) < _arguments.round_to_dtype(high, name)
-        _arguments.check(is_below, f"minval must be below maxval, got {minval} and {maxval}")
+        above, last = _arguments.bounds(low, high, name)
+        _arguments.check(last is not None, f"minval must be below maxval, got {minval} and {maxval}")
     else:
         _arguments.fits(shape, minval=low, maxval=high)
     key = key_beside(None if are_numbers else first_tensor(minval, maxval), seed)
     x = _normal.standard_uniform(key, shape, name, stream)
-    if not are_numbers:
-        low, high = _arguments.beside(x, low, high)
-    if are_numbers and low == 0.0 and high == 1.0:
-        return op_cast(x, name)
-    width = +_arguments.round_to_dtype(high - low, exact) if are_numbers else op_subtract(high, low)
-    _arguments.finite(width, "maxval - minval")
-    y = op_cast(op_add(times(x, width), low), name)
-    above, below = op_cast(high, name), op_cast(low, name)
-    if not are_numbers:
-        above, below = _arguments.beside(x, above, below)
-    last = op_stop_gradient(op_nextafter(above, below))
     if are_numbers:
+        width = _arguments.finite(+_arguments.round_to_dtype(high - low, exact), "maxval - minval")
+        at = arithmetic_of(x)
+        y = at.add(times(x, width), low)
+        if name == exact:
+            return _host.to_tensor(at.where(at.less(y, above), y, last))
+        y = _as_tensor(y, name, exact)
         return op_where(y < above, y, last)
+    x = _host.to_tensor(x)
+    low, high = _arguments.beside(x, low, high)
+    y = op_cast(op_add(times(x, op_subtract(high, low)), low), name)
+    above, below = _arguments.beside(x, op_cast(high, name), op_cast(low, name))
+    last = op_stop_gradient(op_nextafter(above, below))
     rest = op_where(y < above, 0.0, op_subtract(last, y))
     return op_add(y, op_stop_gradient(rest))
 
@@ -219,7 +222,9 @@ def truncated_normal(
 
 
 def _within_2(key: Any, shape: Any, dtype: str) -> Any:
-    return op_minimum(op_maximum(_normal.standard_normal(key, shape, dtype, _WITHIN_2), -2.0), 2.0)
+    x = _normal.standard_normal(key, shape, dtype, _WITHIN_2)
+    at = arithmetic_of(x)
+    return at.minimum(at.maximum(x, -2.0), 2.0)
 
 
 @boundary
@@ -332,9 +337,8 @@ def _draw_scaled(
     nan_below_zero: bool = True,
 ) -> Any:
     shape, exact = _arguments.sizes(shape), _normal.computed_in(name)
-    if type(loc) is type(scale) is float and loc == 0.0 and scale == 1.0:
-        x = standard(key_beside(None, seed), shape, name)
-        return x if name == exact else op_cast(x, name)
+    if _arguments.are(loc, scale, 0, 1):
+        return _as_tensor(standard(key_beside(None, seed), shape, name), name, exact)
     given, (of_loc, of_scale) = (loc, scale), names
     loc = _arguments.finite(_arguments.parameter(loc, of_loc, exact), of_loc)
     scale = _arguments.finite(_arguments.parameter(scale, of_scale, exact), of_scale)
@@ -346,9 +350,15 @@ def _draw_scaled(
         scale = op_where(scale < 0.0, math.nan, scale)
     x = standard(key_beside(None if are_numbers else first_tensor(*given), seed), shape, name)
     if not are_numbers:
+        x = _host.to_tensor(x)
         loc, scale = _arguments.beside(x, loc, scale)
     if not (isinstance(scale, float) and scale == 1.0):
         x = times(x, scale)
     if not (isinstance(loc, float) and loc == 0.0):
-        x = op_add(x, loc)
-    return op_cast(x, name)
+        x = arithmetic_of(x).add(x, loc)
+    return _as_tensor(x, name, exact)
+
+
+def _as_tensor(x: Any, name: str, exact: str) -> Any:
+    x = _host.to_tensor(x)
+    return x if name == exact else op_cast(x, name)

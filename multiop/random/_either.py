@@ -17,6 +17,7 @@ from multiop.frontends.elementwise import (
     op_add,
     op_divide,
     op_maximum,
+    op_minimum,
     op_multiply,
     op_negative,
     op_round,
@@ -37,6 +38,7 @@ class Arithmetic(NamedTuple):
     divide: Function
     negative: Function
     maximum: Function
+    minimum: Function
     round: Function
     square_root: Function
     bitwise_and: Function
@@ -49,11 +51,11 @@ class Arithmetic(NamedTuple):
 
 
 _OF_TENSORS = Arithmetic(
-    op_add, op_subtract, op_multiply, op_divide, op_negative, op_maximum, op_round, op_sqrt,
+    op_add, op_subtract, op_multiply, op_divide, op_negative, op_maximum, op_minimum, op_round, op_sqrt,
     op_bitwise_and, op_bitwise_xor, op_less, op_greater_equal, op_where, op_cast, op_view,
 )  # fmt: skip
 _OF_ARRAYS = Arithmetic(
-    np.add, np.subtract, np.multiply, np.divide, np.negative, np.maximum, np.rint, np.sqrt,
+    np.add, np.subtract, np.multiply, np.divide, np.negative, np.maximum, np.minimum, np.rint, np.sqrt,
     np.bitwise_and, np.bitwise_xor, np.less, np.greater_equal, np.where, np.ndarray.astype, np.ndarray.view,
 )  # fmt: skip
 

@@ -188,7 +188,7 @@ def _attempt(normal: Any, low: Any, uniform: Any, lower: Any, d: Any, c: Any) ->
     The test is that of the source, in a form without large terms that cancel: `d` times what is left of the logarithm's
     series after three terms.
     """
-    y = times(_normal.standard_normal_of(normal, low), c)
+    y = times(_normal.standard_normal_of(1.0, normal, low), c)
     root = op_add(y, 1.0)
     is_positive = root > 0.0
     root = op_where(is_positive, root, 1.0)

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
+from multiop._loading.registry import random_part
 from multiop._values import philox
 from multiop._values.philox import Array
 from multiop.random import _philox
@@ -23,39 +25,48 @@ _SINGLY = 8  # draws of one kind before others are drawn ahead, which takes abou
 _KEPT = 32  # at most 4 MB
 
 
-class Draw(NamedTuple):
-    """A draw: `of` makes numbers of the words of one or two of a key's streams, each by itself, and of `options`."""
+def draw(
+    of: Callable[..., Any], options: tuple[Any, ...], key: Any, shape: tuple[int, ...], streams: tuple[int, ...]
+) -> Array:
+    """Return numbers in an array of their own.
 
-    of: Callable[..., Any]
-    shape: tuple[int, ...]
-    streams: tuple[int, ...]
-    options: tuple[Any, ...]
+    Args:
+        of: Makes numbers of `options` and the words of each stream, each by itself.
+        options: What `of` takes first.
+        key: Two words, or a turn.
+        shape: Sizes.
+        streams: Numbers of the key's streams.
+    """
+    n = _philox.count(shape)
+    if type(key) is Turn:
+        if 0 < n <= _FEW and next(_times_of(of, options, shape, streams, key.seed)) >= _SINGLY:
+            part, place = divmod(key.number, _AHEAD)
+            return _rows_of(of, options, shape, streams, key.seed, part)[place, ...].copy()
+        key = words_of(key)
+    words = map(functools.partial(philox.parts_on_host, key, n), _counters(streams))
+    parts = list(map(functools.partial(of, *options), *words))  # each step would go through memory otherwise
+    return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(shape)
 
-    def __call__(self, key: tuple[int, int]) -> Array:
-        """Return the numbers of a key, its words or a turn, in an array of their own."""
-        n = _philox.count(self.shape)
-        if type(key) is Turn:
-            if 0 < n <= _FEW and next(_times_of(self, key.seed)) >= _SINGLY:
-                return _rows_of(self, key.seed, key.number // _AHEAD)[key.number % _AHEAD, ...].copy()
-            key = words_of(key)
-        return self.of_words(functools.partial(philox.parts_on_host, key), n).reshape(self.shape)
 
-    def of_words(self, words: Callable[[int, tuple[int, ...]], Iterable[Array]], n: int) -> Array:
-        """Return numbers, part by part: each step would go through memory otherwise."""
-        both = [words(n, (0, 0, stream, _philox.NUMBERS)) for stream in self.streams]
-        parts = [self.of(high, *(low or (None,)), *self.options) for high, *low in zip(*both, strict=True)]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts, -1)
+def to_tensor(x: Any) -> Any:
+    """Return an array of the host as a tensor on the same memory; anything else as it is."""
+    return random_part("from_host")(x) if type(x) is np.ndarray else x
 
 
 @functools.lru_cache(_KEPT // 2)
-def _times_of(draw: Draw, seed: int) -> Iterator[int]:
+def _times_of(*what: Any) -> Iterator[int]:
     """Return how often the next is asked for."""
     return itertools.count()
 
 
 @functools.lru_cache(_KEPT)
-def _rows_of(draw: Draw, seed: int, part: int) -> Array:
+def _rows_of(of: Any, options: Any, shape: Any, streams: Any, seed: int, part: int) -> Array:
     """Return the numbers of each of successive keys."""
     keys = [key for k in range(4 * part, 4 * part + 4) for key in keys_of(seed, k)]
-    words = functools.partial(philox.words_of_keys, keys)
-    return draw.of_words(words, _philox.count(draw.shape)).reshape(_AHEAD, *draw.shape)
+    words = [next(iter(philox.words_of_keys(keys, math.prod(shape), counter))) for counter in _counters(streams)]
+    return of(*options, *words).reshape(_AHEAD, *shape)
+
+
+@functools.lru_cache(_KEPT)
+def _counters(streams: tuple[int, ...]) -> list[tuple[int, int, int, int]]:
+    return [(0, 0, stream, _philox.NUMBERS) for stream in streams]

@@ -224,7 +224,10 @@ def fold_in(seed: Seed, data: ArrayLike) -> Tensor:
 
 
 def key_beside(x: Any, seed: Any) -> Any:
-    """Return the key of `seed` on the device of `x`, if that is a tensor; on a host that draws, its words or a turn."""
+    """Return the key of `seed` on the device of `x`, if that is a tensor; on a host that draws, its words or a turn.
+
+    Draws of these are arrays, until `to_tensor` of them.
+    """
     draws_on_host = random_part("draws_on_host")
     if draws_on_host is not None and draws_on_host(x):
         if type(seed) is int and -(2**63) <= seed < 2**64:
@@ -234,7 +237,8 @@ def key_beside(x: Any, seed: Any) -> Any:
         if type(seed) is SeedGenerator:
             return take_turn(seed)
     key = as_key(seed)
-    return key if x is None else active().on_device_of(x, key)
+    key = key if x is None else active().on_device_of(x, key)
+    return tuple(key.tolist()) if draws_on_host is not None and draws_on_host(key) else key
 
 
 def key_of(seed: Any, *values: Any) -> Tensor:

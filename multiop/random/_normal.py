@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop._loading.registry import composite, random_part
+from multiop._loading.registry import composite
 from multiop.random import _host, _philox
 from multiop.random._arithmetic import log, log_1_minus, polynomial, sqrt, times
 from multiop.random._either import arithmetic_of, choose
@@ -29,10 +29,10 @@ def standard_uniform(key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
 
     The result has the dtype in which `dtype` is computed.
     """
-    return _draw(_uniform_of, key, shape, dtype, stream, dtype)
+    return _draw(_uniform_of, (dtype,), key, shape, dtype, stream)
 
 
-def _uniform_of(high: Any, low: Any, dtype: str) -> Any:
+def _uniform_of(dtype: str, high: Any, low: Any = None) -> Any:
     at = arithmetic_of(high)
     if low is None:
         kept = _philox.MASK - (1 << (32 - _DIGITS[dtype])) + 1
@@ -67,30 +67,25 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
         share: Probability of the symmetric central part of the distribution to draw from.
         stream: Number of the key's stream.
     """
-    return _draw(standard_normal_of, key, shape, dtype, stream, share)
+    return _draw(standard_normal_of, (share,), key, shape, dtype, stream)
 
 
-def _draw(draw: Callable[..., Any], key: Any, shape: Any, dtype: str, stream: int = 0, *options: Any) -> Any:
-    """Return what `draw` makes of the words of numbers, each by itself: on the host, if the backend draws there."""
-    native = random_part("drawn_on_host")
-    if native is not None and {int}.issuperset(map(type, shape)):
-        found = native(_host.Draw(draw, shape, _streams(dtype, stream), options), key)
-        if found is not None:
-            return found
-    return draw(*_words(key, shape, dtype, stream), *options)
+def _draw(of: Callable[..., Any], options: Any, key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
+    """Return what `of` makes of `options` and the words of numbers, each by itself; for a key of the host, an array."""
+    if not isinstance(key, tuple):
+        return of(*options, *_words(key, shape, dtype, stream))
+    streams = (2 * stream + HIGH, 2 * stream + LOW) if dtype == "float64" else (2 * stream + HIGH,)
+    found = _host.draw(of, options, key, shape, streams)
+    return found if shape else _host.to_tensor(found)  # NumPy makes numbers of arrays without dimensions
 
 
 def _words(key: Any, shape: Any, dtype: str, stream: int = 0) -> tuple[Any, Any]:
     """Return the first words of numbers, and the second ones, which only float64 has."""
-    high, *low = [_philox.words(key, shape, one) for one in _streams(dtype, stream)]
-    return high, *(low or (None,))
+    high = _philox.words(key, shape, 2 * stream + HIGH)
+    return high, _philox.words(key, shape, 2 * stream + LOW) if dtype == "float64" else None
 
 
-def _streams(dtype: str, stream: int) -> tuple[int, ...]:
-    return (2 * stream + HIGH, 2 * stream + LOW) if dtype == "float64" else (2 * stream + HIGH,)
-
-
-def standard_normal_of(high: Any, low: Any, share: float = 1.0) -> Any:
+def standard_normal_of(share: float, high: Any, low: Any = None) -> Any:
     """Return what `standard_normal` returns, of given words: of one in float32, of two in float64."""
     return _symmetric(high, low, lambda middle, tail: _normal_size(middle, tail, low is not None, share))
 
@@ -129,10 +124,10 @@ def _symmetric_of_array(high: Any, size: Callable[[Any, Any], Any]) -> Any:
 @composite
 def standard_exponential(key: Any, shape: Any, dtype: str) -> Any:
     """Return exponential numbers in the dtype in which `dtype` is computed, with full precision on both sides."""
-    return _draw(_exponential_of, key, shape, dtype)
+    return _draw(_exponential_of, (), key, shape, dtype)
 
 
-def _exponential_of(high: Any, low: Any) -> Any:
+def _exponential_of(high: Any, low: Any = None) -> Any:
     at = arithmetic_of(high)
     shares = (high, low), [None if word is None else at.bitwise_xor(word, _philox.MASK) for word in (high, low)]
     return _exponential_size(*[inner_uniform_of(*words) for words in shares])
@@ -141,20 +136,20 @@ def _exponential_of(high: Any, low: Any) -> Any:
 @composite
 def standard_gumbel(key: Any, shape: Any, dtype: str) -> Any:
     """Return Gumbel numbers in the dtype in which `dtype` is computed."""
-    return _draw(_gumbel_of, key, shape, dtype)
+    return _draw(_gumbel_of, (), key, shape, dtype)
 
 
 @composite
 def standard_laplace(key: Any, shape: Any, dtype: str) -> Any:
     """Return Laplace numbers in the dtype in which `dtype` is computed."""
-    return _draw(_laplace_of, key, shape, dtype)
+    return _draw(_laplace_of, (), key, shape, dtype)
 
 
-def _laplace_of(high: Any, low: Any) -> Any:
+def _laplace_of(high: Any, low: Any = None) -> Any:
     return _symmetric(high, low, _exponential_size)
 
 
-def _gumbel_of(high: Any, low: Any) -> Any:
+def _gumbel_of(high: Any, low: Any = None) -> Any:
     return arithmetic_of(high).negative(log(_exponential_of(high, low)))
 
 

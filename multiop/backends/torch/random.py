@@ -50,17 +50,7 @@ def draws_on_host(x):
     return type(x) is torch.Tensor and x.is_cpu and not _internals.is_tracked()
 
 
-def drawn_on_host(draw, key):
-    """Return the array that `draw` makes of a key as a tensor on the same memory."""
-    if not isinstance(key, tuple):
-        if not is_at_hand(key):
-            return None
-        key = tuple(key.tolist())
-    return torch.from_numpy(draw(key))
-
-
-def is_at_hand(key):
-    return type(key) is torch.Tensor and key.is_cpu and not _internals.is_tracked()
+from_host = torch.from_numpy
 
 
 def polynomial(x, coefficients):
