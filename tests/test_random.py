@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import concurrent.futures
+import copy
 import hashlib
 import math
 import pickle
@@ -16,6 +17,7 @@ from scipy import special, stats
 
 import multiop
 from multiop import errors, random
+from multiop._loading.registry import random_part
 from multiop._values import philox
 from multiop.random import _arithmetic, _binomial, _gamma, _normal, _philox, _poisson
 
@@ -957,7 +959,68 @@ def test_keys_of_a_generator_are_blocks_of_its_seed(seed):
 def test_words_of_many_blocks_are_those_of_each(n, first):
     rest, key = (_philox.MASK, 5, 2**31), (_philox.MASK, 2**31 + 7)
     blocks = [_philox.block_of_ints((first + k & _philox.MASK, *rest), key) for k in range(-(-n // 4))]
-    assert philox.words_on_host(key, n, (first, *rest)).tolist() == [word for block in blocks for word in block][:n]
+    words = [word for block in blocks for word in block][:n]
+    assert philox.words_on_host(key, n, (first, *rest)).tolist() == words
+    if n:
+        rows = np.concatenate(list(philox.words_of_keys([(1, 2), key, (3, 4)], n, (first, *rest))), -1)
+        assert rows[1].tolist() == words
+        assert rows[2].tolist() == philox.words_on_host((3, 4), n, (first, *rest)).tolist()
+
+
+OF_A_GENERATOR = {  # what is drawn ahead on a host, and a draw of too many numbers for that
+    "normal": lambda seed: random.normal((2, 3), seed=seed),
+    "normal, reshaped": lambda seed: random.normal((6,), seed=seed),
+    "normal, one": lambda seed: random.normal((), 1.0, 2.0, seed=seed),
+    "normal, none": lambda seed: random.normal((0,), seed=seed),
+    "normal, float64": lambda seed: random.normal((3,), dtype="float64", seed=seed),
+    "normal, bfloat16": lambda seed: random.normal((3,), dtype="bfloat16", seed=seed),
+    "truncated": lambda seed: random.truncated_normal((3,), seed=seed),
+    "uniform": lambda seed: random.uniform((128,), -1.0, 2.0, seed=seed),
+    "uniform, float16": lambda seed: random.uniform((5,), -1.0, 0.3, dtype="float16", seed=seed),
+    "gumbel": lambda seed: random.gumbel((4,), seed=seed),
+    "dropout": lambda seed: random.dropout(multiop.op_ones(4), 0.5, seed=seed),
+    "more": lambda seed: random.normal((129,), seed=seed),
+}
+
+
+def of_turn(name, seed, number):
+    """Return what a generator's turn draws, by its key alone."""
+    words = seed & _philox.MASK, seed >> 32 & _philox.MASK
+    key = _philox.block_of_ints((number & _philox.MASK, number >> 32, 0, 3), words)[:2]
+    return to_numpy(OF_A_GENERATOR[name](np.array(key, np.uint32))).tolist()
+
+
+def test_draws_of_a_generator_are_those_of_its_keys(backend, x64):
+    is_ahead, rng, expected = random_part("from_host") is not None, np.random.default_rng(0), {}
+    generators = [random.SeedGenerator(seed) for seed in (7, 7, -(2**40))]
+    for step in range(900 if is_ahead else 30):
+        generator = generators[k := step % 3]
+        seed, number = generator.state
+        draw = list(OF_A_GENERATOR)[rng.integers(len(OF_A_GENERATOR))] if step % 5 else "normal"
+        x = OF_A_GENERATOR[draw](generator)
+        if (draw, seed, number) not in expected:
+            expected[draw, seed, number] = of_turn(draw, seed, number)
+        assert to_numpy(x).tolist() == expected[draw, seed, number], (draw, seed, number)
+        if is_ahead:
+            x[...] = 0  # nobody else holds it
+        if step % 50 == 0:
+            generators[k] = copy.deepcopy(generator) if step % 100 else pickle.loads(pickle.dumps(generator))
+        if step % 41 == 0:
+            generator.state = seed, int(rng.choice([0, 30, 127, 2**32 - 1]))
+
+
+def test_threads_share_what_is_drawn_ahead(backend):
+    if random_part("from_host") is None:
+        pytest.skip("nothing is drawn ahead")
+
+    def draw(k):
+        generator = random.SeedGenerator(k % 2)
+        return [to_numpy(OF_A_GENERATOR["normal"](generator)).tolist() for _ in range(150)]
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(draw, range(4)))
+    for k in range(4):
+        assert found[k] == [of_turn("normal", k % 2, number) for number in range(150)]
 
 
 def test_a_generator_goes_on(backend):

@@ -129,10 +129,10 @@ def beside(x: Any, *parameters: Any) -> list[Any]:
     return [backend.on_device_of(x, one) if backend.op_is_tensor(one) else one for one in parameters]
 
 
-def check(is_right: bool, message: str) -> None:
-    """Raise an `ArgumentError` with `message` unless `is_right`."""
+def check(is_right: bool, message: str, *found: Any) -> None:
+    """Raise an `ArgumentError` with `message` unless `is_right`; `found` ends it: a tensor's text takes its values."""
     if not is_right:
-        raise errors.ArgumentError(message)
+        raise errors.ArgumentError(message + " and ".join(map(str, found)))
 
 
 def finite(value: Any, name: str) -> Any:
@@ -145,13 +145,13 @@ def finite(value: Any, name: str) -> Any:
 def check_whole(value: Any, name: str) -> Any:
     """Check that a parameter is a whole number that is not negative, unless it is a tensor."""
     is_right = not isinstance(value, float) or (0 <= value < math.inf and value.is_integer())
-    check(is_right, f"{name} must be a whole number that is not negative, got {value}")
+    check(is_right, f"{name} must be a whole number that is not negative, got ", value)
     return value
 
 
 def positive(value: Any, name: str) -> Any:
     """Check that a parameter is finite and above 0, unless it is a tensor."""
-    check(not isinstance(value, float) or 0 < value < math.inf, f"{name} must be positive, got {value}")
+    check(not isinstance(value, float) or 0 < value < math.inf, f"{name} must be positive, got ", value)
     return value
 
 

@@ -79,7 +79,8 @@ def binomial(
     exact = _normal.computed_in(name)
     n = _arguments.check_whole(_arguments.parameter(counts, "counts", exact), "counts")
     p = _arguments.parameter(probabilities, "probabilities", exact)
-    _arguments.check(not isinstance(p, float) or 0 <= p <= 1, f"probabilities must be from 0 to 1, got {probabilities}")
+    is_right = not isinstance(p, float) or 0 <= p <= 1
+    _arguments.check(is_right, "probabilities must be from 0 to 1, got ", probabilities)
     _arguments.fits(shape, counts=n, probabilities=p)
     spread = None
     if isinstance(n, float) and isinstance(p, float):

@@ -71,7 +71,7 @@ def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream:
     are_numbers = isinstance(low, float) and isinstance(high, float)
     if are_numbers:
         above, last = _arguments.bounds(low, high, name)
-        _arguments.check(last is not None, f"minval must be below maxval, got {minval} and {maxval}")
+        _arguments.check(last is not None, "minval must be below maxval, got ", minval, maxval)
     else:
         _arguments.fits(shape, minval=low, maxval=high)
     key = key_beside(None if are_numbers else first_tensor(minval, maxval), seed)
@@ -342,7 +342,7 @@ def _draw_scaled(
     given, (of_loc, of_scale) = (loc, scale), names
     loc = _arguments.finite(_arguments.parameter(loc, of_loc, exact), of_loc)
     scale = _arguments.finite(_arguments.parameter(scale, of_scale, exact), of_scale)
-    _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got {scale}")
+    _arguments.check(not isinstance(scale, float) or scale >= 0, f"{of_scale} must not be negative, got ", scale)
     are_numbers = isinstance(loc, float) and isinstance(scale, float)
     if not are_numbers:
         _arguments.fits(shape, **{of_loc: loc, of_scale: scale})

@@ -72,7 +72,7 @@ def randint(shape: Shape, minval: ArrayLike, maxval: ArrayLike, dtype: DType = "
         _arguments.check(least <= low <= greatest, f"minval {low} does not fit in {name}")
     if isinstance(high, int):
         _arguments.check(least < high <= greatest + 1, f"maxval {high} is beyond the integers of {name}")
-    _arguments.check(not are_ints or low < high, f"minval must be below maxval, got {minval} and {maxval}")
+    _arguments.check(not are_ints or low < high, "minval must be below maxval, got ", minval, maxval)
     _arguments.fits(shape, minval=low, maxval=high)
     if not are_ints and isinstance(high, int) and high > greatest:
         raise errors.ArgumentError(f"maxval {high} does not fit in {name}, as it must beside a tensor minval")

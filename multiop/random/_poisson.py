@@ -64,7 +64,7 @@ def poisson(shape: Shape, mean: ArrayLike, dtype: DType = None, seed: Seed = Non
     exact = _normal.computed_in(name)
     given, mean = mean, _arguments.parameter(mean, "mean", exact)
     is_right = not isinstance(mean, float) or 0 <= mean < math.inf
-    _arguments.check(is_right, f"mean must be finite and not negative, got {mean}")
+    _arguments.check(is_right, "mean must be finite and not negative, got ", mean)
     _arguments.fits(shape, mean=mean)
     key = key_of(seed, given)
     return op_cast(_draws(_arguments.spread(op_stop_gradient(mean), shape, exact, key), key, exact), name)
