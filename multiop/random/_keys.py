@@ -238,7 +238,9 @@ def key_beside(x: Any, seed: Any) -> Any:
             return take_turn(seed)
     key = as_key(seed)
     key = key if x is None else active().on_device_of(x, key)
-    return tuple(key.tolist()) if draws_on_host is not None and draws_on_host(key) else key
+    if draws_on_host is None or _is_tracing() or not draws_on_host(key):
+        return key
+    return tuple(key.tolist())
 
 
 def key_of(seed: Any, *values: Any) -> Tensor:
@@ -362,9 +364,13 @@ def _of_tensor(x: Any, name: str, hint: str = "") -> Tensor:
     return op_view(op_concatenate([x, op_multiply(op_cast(op_less(x, 0), "int32"), -1)]), "uint32")
 
 
-def _refuse_tracing(what: str) -> None:
+def _is_tracing() -> bool:
     is_tracing = random_part("is_tracing")
-    if is_tracing is not None and is_tracing():
+    return is_tracing is not None and is_tracing()
+
+
+def _refuse_tracing(what: str) -> None:
+    if _is_tracing():
         raise errors.ArgumentError(
             f"{what} in a function that is compiled would draw the same numbers at each call; "
             "draw a key outside, key = generator.next(), and pass it to the function"

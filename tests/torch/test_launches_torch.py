@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from python_calls import leave_alone
+from torch.fx.experimental.proxy_tensor import make_fx
 
 import multiop as mo
 from multiop.backends import torch as backend
@@ -205,3 +206,15 @@ def test_numbers_drawn_on_the_host_are_those_of_the_ops(n, dtype, monkeypatch):
     for mine, theirs in zip(on_host, draw(), strict=True):
         assert mine.dtype == theirs.dtype
         assert torch.equal(mine, theirs)
+
+
+@pytest.mark.parametrize("before_dispatch", [False, True])
+def test_a_traced_key_is_no_constant(before_dispatch):
+    def draw(key):
+        whole = mo.random.randint((3,), 0, 9, seed=key)
+        return mo.random.normal((3,), 1.0, 2.0, seed=key), mo.random.uniform((3,), seed=key), whole
+
+    program = make_fx(draw, pre_dispatch=before_dispatch)(mo.random.key(3))
+    key = mo.random.key(2**40 + 9)
+    for mine, expected in zip(program(key), draw(key), strict=True):
+        assert torch.equal(mine, expected)

@@ -18,7 +18,9 @@ word = "int64"  # the dtype in which words are multiplied: PyTorch has few kerne
 
 def random_words(key, n, counter):
     """Return random words computed at once, where the key lies: hundreds of small operations less."""
-    if type(key) is not torch.Tensor or _internals.is_tracked() or not {int}.issuperset(map(type, (n, *counter))):
+    if type(key) is not torch.Tensor or _internals.is_tracked() or is_tracing():
+        return None
+    if not {int}.issuperset(map(type, (n, *counter))):
         return None
     if not key.is_cpu:
         kernel = _kernel() if key.is_cuda else None

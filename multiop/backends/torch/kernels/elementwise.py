@@ -194,7 +194,10 @@ def op_sign(x, *, otherwise):
 
 
 def op_heaviside(x1, x2, *, otherwise):
-    return torch.where(x1 != x1, x1, torch.heaviside(x1, x2)) if are_values(x1, x2) else otherwise(x1, x2)
+    if not are_values(x1, x2):
+        return otherwise(x1, x2)
+    y = torch.heaviside(x1, x2)
+    return torch.clamp(x1, y, y)  # NaN stays what it is between any bounds
 
 
 def op_ldexp(x1, x2, *, otherwise):
