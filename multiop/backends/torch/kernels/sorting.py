@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from .._internals import is_tracked
-from .._kernels import FEW, LONG, are_values, is_finite, is_seen_without_nan
-from ..conversion import are_alike, are_floats, is_float
+from .._kernels import FEW, LONG, are_values, is_finite, is_plain, is_seen_without_nan
+from ..conversion import INDEX, are_alike, are_floats, is_float
 
 
 def op_searchsorted(sorted_sequence, values, side, *, otherwise):
@@ -31,11 +31,17 @@ def op_digitize(x, bins, *, otherwise):
 
 
 def op_unique(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value, *, otherwise):
-    is_fit = not return_index and axis is size is None and are_values(x, x) and is_seen_without_nan(x)
-    if not is_fit:
+    if return_index or not axis is size is None or not _are_comparable(x):
         return otherwise(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value)
     found = torch.unique(x, True, return_inverse, return_counts)
     return (found[0], *[y.to(torch.int32) for y in found[1:]]) if return_inverse or return_counts else found
+
+
+def _are_comparable(x):
+    """Say whether the values of `x` can be looked at, and none is NaN."""
+    if type(x) is torch.Tensor and x.dtype in INDEX:
+        return is_plain()
+    return are_values(x, x) and is_seen_without_nan(x)
 
 
 def op_isin(x1, x2, assume_unique, invert, *, otherwise):
