@@ -71,8 +71,10 @@ class SeedGenerator:
     @state.setter
     def state(self, state: tuple[int, int]) -> None:
         seed, count = state
-        _of_int(seed, "state: the seed")
-        self._state.value = int(seed), args.count(count, "state: the count")
+        if type(state) is not Turn:  # which is right
+            _of_int(seed, "state: the seed")
+            seed, count = int(seed), args.count(count, "state: the count")
+        self._state.value = seed, count
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "_state": self.state}  # a copy made in a function that runs again goes on from there
@@ -236,7 +238,7 @@ def key_beside(x: Any, seed: Any) -> Any:
             seed = _of_process()
         if type(seed) is SeedGenerator:
             return take_turn(seed)
-    key = as_key(seed)
+    key: Any = as_key(seed)
     key = key if x is None else active().on_device_of(x, key)
     if draws_on_host is None or _is_tracing() or not draws_on_host(key):
         return key
@@ -264,8 +266,8 @@ def take_turn(generator: SeedGenerator) -> Turn:
     """Return the next turn of a generator."""
     _refuse_tracing("a SeedGenerator")
     with _lock:
-        turn = Turn(*generator._state.value)
-        generator._state.value = turn.seed, turn.number + 1
+        turn = Turn(*generator.state)
+        generator.state = Turn(turn.seed, turn.number + 1)
     return turn
 
 
