@@ -21,7 +21,7 @@ from multiop.backends import torch as backend
 from multiop.errors import MultiopError
 
 ROOT = Path(__file__).parents[2]
-# rows of benchmarks/bench_launch.py, and five more -> Python calls on Python 3.11, where a comprehension is a call
+# rows of benchmarks/bench_launch.py, and eight more -> Python calls on Python 3.11, where a comprehension is a call
 CALLS = {
     "add": 2, "matmul": 2, "where": 3, "concatenate": 3, "reshape": 3, "mean": 2, "sum": 7, "split": 2, "softmax": 3,
     "gelu": 4, "silu": 2, "layer_normalization": 8, "rms_normalization": 4, "batch_normalization_with_moments": 8,
@@ -29,7 +29,8 @@ CALLS = {
     "categorical_crossentropy": 9, "binary_crossentropy": 7, "conv": 8, "max_pool": 8, "average_pool": 8, "take": 7,
     "get_item": 3, "get_item of a tensor": 7, "segment_sum": 7, "scatter_update": 13, "dropout": 29, "normal": 55,
     "value_and_grad": 17, "hvp": 76, "custom gradient": 12, "its gradient": 50,
-    "normalize": 7, "argsort": 5, "eye": 9, "zeros": 6, "pad": 15,
+    "normalize": 7, "argsort": 5, "eye": 9, "zeros": 6, "pad": 15, "unique": 11, "linspace": 12,
+    "normal of a generator": 42,
 }  # fmt: skip
 # steps of its blocks by `multiop.value_and_grad`; those of the native steps are 43, 31, 23, 25, 21, 37 and 24
 CALLS_OF_BLOCKS = {
@@ -50,6 +51,9 @@ def test_ops_make_no_more_python_calls(monkeypatch):
 
     rows, x = bench_launch.calls_of_ops(mo, tensor), tensor(4, 4)
     rows |= {"normalize": lambda: mo.op_normalize(x), "argsort": lambda: mo.op_argsort(x), "eye": lambda: mo.op_eye(4)}
+    whole, generator = torch.arange(8, dtype=torch.int32), mo.random.SeedGenerator(1)
+    rows |= {"unique": lambda: mo.op_unique(whole), "linspace": lambda: mo.op_linspace(0.0, 1.0, 8)}
+    rows |= {"normal of a generator": lambda: mo.random.normal((8,), seed=generator)}
     rows |= {"zeros": lambda: mo.op_zeros((4, 4)), "pad": lambda: mo.op_pad(x, ((1, 1), (1, 1)))}
     for name, (_, loss, shapes, inputs) in bench_launch.losses_of_blocks(mo).items():
         p = {key: tensor(*shape, seed=k) for k, (key, shape) in enumerate(shapes.items())}
