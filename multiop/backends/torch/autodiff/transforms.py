@@ -244,7 +244,7 @@ def linearize(fun, primals):
     return outputs, aux, pullback, make_push
 
 
-def vmap(fun, in_axes, axis_size):
+def vmap(fun, in_axes, axis_size, is_linear=False):
     if all(axis is None for axis in in_axes):
 
         def call_expanded(*tensors):
@@ -613,5 +613,5 @@ if LOSES_PULLBACKS:
         outputs, pullback, aux = _vjp(fun, primals, persistent)
         return outputs, out_of_graphs(pullback), aux
 
-    def vmap(fun, in_axes, axis_size):
+    def vmap(fun, in_axes, axis_size, is_linear=False):
         return out_of_graphs(_vmap(fun, in_axes, axis_size))
