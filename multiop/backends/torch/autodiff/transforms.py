@@ -26,6 +26,7 @@ from .._internals import (
     autocast_to,
     describe_by_one_mode,
     dispatch_depth,
+    empty_zeros_like,
     forward_mode,
     grads_of,
     has_saved_tensor_hooks,
@@ -237,7 +238,7 @@ def linearize(fun, primals):
 
     def make_push():
         try:
-            return vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
+            return vjp(lambda *ups: (pullback(list(ups)), []), list(map(empty_zeros_like, outputs)))[1]
         except RuntimeError:  # the function writes to what its gradient needs
             return lambda tangents: jvp(fun, primals, tangents)[1]
 
