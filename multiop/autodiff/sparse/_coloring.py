@@ -135,7 +135,7 @@ def _smallest_last(pattern: Any) -> Any:
     waiting: list[list[int]] = [[] for _ in range(max(degrees, default=0) + 1)]  # the last one was reached last
     for v, degree in enumerate(degrees):
         waiting[degree].append(v)
-    least, order = 0, []
+    least, order = 0, list[int]()
     while len(order) < len(degrees):
         while not waiting[least]:
             least += 1
