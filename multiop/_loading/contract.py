@@ -129,8 +129,13 @@ class Backend(Primitives, Protocol):
     ) -> tuple[list[Tensor], list[Tensor], Any]:
         """Return the outputs of `fun`, their tangents, and the auxiliary outputs."""
 
-    def vmap(self, fun: Callable[..., Any], in_axes: Sequence[int | None], axis_size: Any, /) -> Callable[..., Any]:
-        """Return `fun` mapped over an axis, or none, of each argument; the mapped axis is first in every output."""
+    def vmap(
+        self, fun: Callable[..., Any], in_axes: Sequence[int | None], axis_size: Any, is_linear: bool = False, /
+    ) -> Callable[..., Any]:
+        """Return `fun` mapped over an axis, or none, of each argument; the mapped axis is first in every output.
+
+        `is_linear`: it is a map of tangents or cotangents, which may run row by row if that is faster.
+        """
 
     def jit(self, fun: Callable[..., Any], /) -> Callable[..., Any]:
         """Return `fun` compiled once per signature.

@@ -336,7 +336,7 @@ def _map_linear(fun: Callable[[list[Any]], Any], xs: list[Any], batch: tuple[Any
             filled[k] = x
         return list(fun(filled))
 
-    return list(backend.vmap(one, [0] * len(given), batch[0])(*(xs[k] for k in given)))
+    return list(backend.vmap(one, [0] * len(given), batch[0], True)(*(xs[k] for k in given)))
 
 
 def _linearize(flat: _flat.FlatFunction) -> tuple[list[Any], Callable[[list[Any]], Any], list[Any]]:
@@ -504,7 +504,8 @@ def _map_chunks(
     for start in range(0, n, step):
         stop = min(start + step, n)
         given = units(start, stop)
-        parts.append(list(backend.vmap(lambda *xs: list(fun(list(xs))), [0] * len(given), stop - start)(*given)))
+        mapped = backend.vmap(lambda *xs: list(fun(list(xs))), [0] * len(given), stop - start, True)
+        parts.append(list(mapped(*given)))
     return parts[0] if len(parts) == 1 else [op_concatenate(list(rows), 0) for rows in zip(*parts, strict=True)]
 
 

@@ -103,6 +103,7 @@ ROW = np.ones((1, N))
 ALIKE = np.kron(np.eye(3), np.ones((4, 4)))  # entries of a (3, 4) tensor in one row
 ACROSS = np.kron(np.ones((3, 3)), np.eye(4))
 INDEX = np.array([2, 0, 0])
+TRIANGLES = np.stack([np.tri(4)] * 3)
 EXACT = {  # a function, and its pattern
     "elementwise": (lambda x: ops.exp(x) * x / 2, np.eye(N)),
     "a constant": (lambda x: ops.round(x) + ops.floor(x), np.zeros((N, N))),
@@ -151,6 +152,33 @@ EXACT = {  # a function, and its pattern
     "stop_gradient": (lambda x: x * ops.stop_gradient(ops.sum(x)), np.eye(N)),
     "inverse": (lambda x: ops.inv(ops.reshape(x[:8], (2, 2, 2))), np.kron(np.eye(2, 3), np.ones((4, 4)))),
     "rfft": (lambda x: ops.rfft(ops.reshape(x, (3, 4)))[0], np.kron(np.eye(3), np.ones((3, 4)))),
+    "take rows by an unknown index": (lambda x: ops.take(ops.reshape(x, (3, 4)), ops.argsort(x[:3]), 0), ACROSS),
+    "an unknown index in known rows": (
+        lambda x: ops.reshape(x, (3, 4))[np.arange(3), ops.argsort(x[:3])],
+        np.kron(np.eye(3), np.ones((1, 4))),
+    ),
+    "scatter at an unknown index": (
+        lambda x: ops.scatter_update(x, ops.argsort(x[:2])[:, None], x[-2:], "add"),
+        np.eye(N) + (np.arange(N) >= N - 2),
+    ),
+    "segments that are not known": (
+        lambda x: ops.segment_sum(ops.reshape(x, (3, 4)), ops.argsort(x[:3]), 2),
+        np.kron(np.ones((2, 3)), np.eye(4)),
+    ),
+    "solve": (lambda x: ops.solve(2 - np.eye(4), ops.reshape(x, (4, 3))), np.kron(np.ones((4, 4)), np.eye(3))),
+    "solve a batch of vectors": (lambda x: ops.solve(TRIANGLES + np.eye(4), ops.reshape(x, (3, 4))), ALIKE),
+    "solve a lower triangle": (
+        lambda x: ops.solve_triangular(TRIANGLES, ops.reshape(x, (3, 4)), lower=True),
+        np.kron(np.eye(3), np.tri(4)),
+    ),
+    "solve an upper triangle": (
+        lambda x: ops.solve_triangular(TRIANGLES[0].T, ops.reshape(x, (4, 3))),
+        np.kron(np.tri(4).T, np.eye(3)),
+    ),
+    "solve by an unknown triangle": (
+        lambda x: ops.solve_triangular(ops.reshape(x[:9], (3, 3)), x[9:], lower=True),
+        np.hstack([np.repeat(np.tri(3), 3, 1) * np.tri(3).ravel(), np.tri(3)]),
+    ),
 }  # fmt: skip
 
 
@@ -187,6 +215,8 @@ SECOND = {  # a scalar function, and the pattern of its Hessian
     ),
     "a quotient": (lambda x: x[0] / x[1], both(0, 1) + both(1, 1)),
     "what is not used": (lambda x: ops.sum(ops.sin(x)[:2]), np.diag(np.arange(N) < 2)),
+    "a solve, in its right-hand side": (lambda x: ops.sum(ops.solve_triangular(np.tri(N), x * x, True)), np.eye(N)),
+    "a sum at an unknown index": (lambda x: ops.scatter(ops.argsort(x)[:, None], x * x, (N,))[0], np.eye(N)),
     "energy": (energy, of_energy(X) != 0),
 }  # fmt: skip
 

@@ -388,3 +388,20 @@ def test_an_eager_loop_keeps_no_graph_of_what_it_maps(body, mode):
     step()
     gc.collect()
     assert {id(graph) for graph in gc.get_objects() if isinstance(graph, tf.Graph)} <= before
+
+
+def test_few_eager_products_of_a_linear_map_are_traced_by_nothing(monkeypatch):
+    x = tf.constant(np.arange(1.0, 10.0))
+    f, unit = lambda x: x[1:] * x[:-1], np.eye(9)
+    wanted = unit[1:] * x.numpy()[:-1, None] + unit[:-1] * x.numpy()[1:, None]
+    J = multiop.sparse_jacobian(f, x)
+    many = multiop.jacrev(lambda x: tf.concat([f(x), f(x), f(x)], 0))(x)
+    assert multiop.vjp(f, x, batched=True)[1](tf.zeros((0, 8), x.dtype))[0].shape == (0, 9)
+    monkeypatch.setattr(tf, "vectorized_map", lambda *given, **options: pytest.fail("it is traced"))
+    np.testing.assert_array_equal(J(x).toarray(), wanted)
+    np.testing.assert_array_equal(multiop.jacrev(f)(x), wanted)
+    np.testing.assert_array_equal(many, np.concatenate([wanted] * 3))
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        total = tf.reduce_sum(J.values(x) ** 2)
+    np.testing.assert_allclose(tape.gradient(total, x), 2 * np.r_[x[0], 2 * x[1:-1], x[-1]])

@@ -483,6 +483,23 @@ def test_linear_map_refuses_memory_that_changed_and_what_has_no_forward_mode():
         mo.linearize(lambda x: torch.sparse_coo_tensor([[0, 1, 2]], x, (3,)).to_dense(), x)[1](x)
 
 
+def test_linear_map_holds_what_the_function_has_and_no_gradients():
+    def f(x):
+        for _ in range(10):
+            x = torch.sin(x) * x
+        return x
+
+    x, v, kept = torch.rand(5), torch.rand(5), []
+    with torch.autograd.graph.saved_tensors_hooks(lambda y: kept.append(y) or y, lambda y: y):
+        push = mo.linearize(f, x)[1]
+    held = {y.untyped_storage().data_ptr() for y in kept if not y._is_zerotensor()}
+    assert len(held) <= 31  # the arguments of 20 operations, and their 10 factors
+    torch.testing.assert_close(push(v), torch.func.jvp(f, (x,), (v,))[1])
+    weight = torch.rand(5, requires_grad=True)
+    (found,) = torch.autograd.grad(push(weight).sum(), weight)
+    torch.testing.assert_close(found, torch.func.vjp(f, x)[1](torch.ones(5))[0])
+
+
 @mo.op_custom_gradient
 def tenfold(x):
     return x * 1, lambda upstream: upstream * 10

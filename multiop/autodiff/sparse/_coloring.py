@@ -6,8 +6,6 @@ columns, or rows, costs one operation for each entry; a star or acyclic colourin
 
 from __future__ import annotations
 
-import heapq
-import itertools
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
@@ -133,22 +131,23 @@ def _orders(sizes: Any, graph: Callable[[], Any] | None) -> Iterator[Any]:
 
 def _smallest_last(pattern: Any) -> Any:
     """Return the vertices so that each has the fewest neighbours among those before it."""
-    n = pattern.shape[0]
     degrees, indptr, indices = np.diff(pattern.indptr).tolist(), pattern.indptr.tolist(), pattern.indices.tolist()
-    latest = itertools.count(0, -1)  # of equal ones, that which was reached last
-    heap = [(degrees[v], next(latest), v) for v in range(n)]
-    heapq.heapify(heap)
-    done, order = [False] * n, []
-    while heap:
-        degree, _, v = heapq.heappop(heap)
-        if done[v] or degree != degrees[v]:
-            continue
-        done[v] = True
+    waiting: list[list[int]] = [[] for _ in range(max(degrees, default=0) + 1)]  # the last one was reached last
+    for v, degree in enumerate(degrees):
+        waiting[degree].append(v)
+    least, order = 0, list[int]()
+    while len(order) < len(degrees):
+        while not waiting[least]:
+            least += 1
+        if degrees[v := waiting[least].pop()] != least:
+            continue  # it is waiting among those of its degree, or done
+        degrees[v] = -1
         order.append(v)
         for w in indices[indptr[v] : indptr[v + 1]]:
-            if not done[w]:
+            if degrees[w] > 0:
                 degrees[w] -= 1
-                heapq.heappush(heap, (degrees[w], next(latest), w))
+                waiting[degrees[w]].append(w)
+        least = max(least - 1, 0)
     return np.array(order[::-1])
 
 
@@ -160,9 +159,8 @@ def _color_columns(pattern: Any) -> Any:
     by_column = sparse().csc_array(pattern)
     is_cheap = pattern.nnz <= MOST_TRIES and least <= 200
     graph = (lambda: sparse().csr_array(pattern.T @ pattern)) if is_cheap else None  # columns that meet in a row
-    orders = _orders(np.diff(by_column.indptr), graph)
     enough = least if pattern.nnz <= 4 * MOST_TRIES else pattern.shape[1]
-    return _take_best(lambda order: _greedy(by_column, order), orders, enough)
+    return _take_best(lambda order: _greedy(by_column, order), _orders(np.diff(by_column.indptr), graph), enough)
 
 
 def _take_best(color: Callable[[Any], Any], orders: Iterable[Any], enough: float) -> Any:

@@ -125,7 +125,7 @@ def move_entries(tracer: Any, name: str, args: Sequence[Any], result: Any) -> An
         return mix_all(tracer, name, args, result)
     if others:  # an index that is not known takes any entry along the axes that it indexes
         for number, x in given.items():
-            group, n = groups(x.shape, axes_of(args, 2, x.ndim) if name.startswith("take") else range(x.ndim))
+            group, n = groups(x.shape, indexed_axes(name, args, x.ndim))
             numbers[number], joined[number] = group.reshape(x.shape), join_groups(x, group, n)
     begins = dict(zip(given, starts(list(given.values())), strict=True))
 
@@ -149,34 +149,42 @@ def move_entries(tracer: Any, name: str, args: Sequence[Any], result: Any) -> An
     return take(result, sources)
 
 
+def indexed_axes(name: str, args: Sequence[Any], ndim: int) -> Sequence[int]:
+    """Return the axes of an operand along which an index may be that of any entry."""
+    if name.startswith("take"):
+        return axes_of(args, 2, ndim)
+    if name != "get_item":
+        return range(ndim)
+    entries = [entry for entry in _args.normalize_key(args[1], args[0].shape)[0] if entry is not None]
+    return [k for k, entry in enumerate(entries) if isinstance(entry, Traced)]
+
+
 def update(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     x, indices, updates, reduction = args
-    if isinstance(indices, Traced):
-        return mix_all(tracer, name, args, result)
-    cells = places(result.shape)[tuple(np.moveaxis(np.asarray(indices), -1, 0))]
+    part, cells = result.shape[indices.shape[-1] :], places(result.shape)
+    if is_known := not isinstance(indices, Traced):
+        cells = cells[tuple(np.moveaxis(np.asarray(indices), -1, 0))]
+    else:  # an index that is not known may be that of any cell
+        cells = cells.reshape(-1, *[1] * (indices.ndim - 1), *part)
     parents: list[tuple[Traced, Map]] = []
     if isinstance(x, Traced):
         kept = places(x.shape).ravel().copy()
-        if reduction is None:
+        if reduction is None and is_known:
             kept[cells.ravel()] = -1
         parents.append((x, kept))
     if isinstance(updates, Traced):
-        parents.append((updates, scatter(updates, np.broadcast_to(places(updates.shape), cells.shape), cells, result)))
+        numbers = np.broadcast_to(places(updates.shape), (*indices.shape[:-1], *part))
+        numbers, cells = map(np.ravel, np.broadcast_arrays(numbers, cells))
+        parents.append((updates, matrix(cells, numbers, (result.size, updates.size))))
     return tracer.make(result, parents, curved=reduction == "mul")
 
 
 def segments(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     x, ids = args[:2]
-    if isinstance(ids, Traced) or not isinstance(x, Traced):
-        return mix_all(tracer, name, args, result)
-    inside = np.flatnonzero((ids >= 0) & (ids < result.shape[0]))
-    along = scatter(x, places(x.shape)[inside], places(result.shape)[ids[inside]], result)
-    return tracer.make(result, [(x, along)], curved=name == "segment_prod")
-
-
-def scatter(x: Traced, numbers: Any, cells: Any, result: Any) -> Map:
-    """Return the map by which entries of `x`, of these numbers, go to cells of the result."""
-    return matrix(cells.ravel(), numbers.ravel(), (result.size, x.size))
+    if not isinstance(ids, Traced):  # what has no segment is left out
+        inside = np.flatnonzero((ids >= 0) & (ids < result.shape[0]))
+        x, ids = tracer.op_take(x, inside, 0), ids[inside]
+    return update(tracer, name, [result, ids[..., None], x, "mul" if name == "segment_prod" else "add"], result)
 
 
 def axes_of(args: Sequence[Any], position: int, ndim: int) -> tuple[int, ...]:
@@ -210,13 +218,20 @@ def mix_along(tracer: Any, given: list[Traced], shape: Any, axes: Any, result: A
     return each(one, result)
 
 
-def solve_columns(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
-    """A right-hand side is mixed along its rows, for each of its columns; the matrix goes into all."""
-    a, b = args[:2]
-    shape = np.shape(b)
-    if isinstance(a, Traced) or result.shape != shape:
-        return mix_all(tracer, name, args, result)
-    return mix_along(tracer, [b], shape, [max(len(shape) - 2, 0)], result, False)
+def solve(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
+    """A column of the result has its right-hand side and its matrix, or those rows of them that a triangle needs."""
+    a, b = map(tracer.convert, args[:2])
+    if is_vectors := _args.is_vector_rhs(a.shape, b.shape):
+        b = tracer.op_expand_dims(b, -1)
+    shape, every = (*result.shape, 1) if is_vectors else result.shape, np.arange(result.size)
+    reach = np.tri(n := a.shape[-1], k=0 if name == "solve_triangular" else n)
+    reach.flags.writeable = False  # its zeros count
+    reach = reach if args[2:] and args[2] else reach.T
+    rows = tracer.op_sum(tracer.op_multiply(a, reach), -1, True)
+    of_a, of_b = (tracer.op_broadcast_to(tracer.op_matmul(reach, x), shape) for x in (rows, b))
+    made = tracer.make(result, [(y, None) for y in (of_a, of_b) if isinstance(y, Traced)])
+    made.pairs = [Pairs(of_a.sets, made.sets, every, every)] if isinstance(of_a, Traced) else []
+    return made
 
 
 def mix_all(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
@@ -229,7 +244,7 @@ def accumulate(tracer: Any, name: str, args: Sequence[Any], result: Any) -> Any:
     numbers = np.moveaxis(places(shape), 0 if axis is None else _args.single_axis(axis, x.ndim), -1)
     numbers = numbers.reshape(-1, numbers.shape[-1])
     later, earlier = np.tril_indices(numbers.shape[-1])
-    along = scatter(x, numbers[:, earlier], numbers[:, later], result)
+    along = matrix(numbers[:, later].ravel(), numbers[:, earlier].ravel(), (result.size, x.size))
     return tracer.make(result, [(x, along)], curved=name == "cumprod")
 
 
@@ -326,7 +341,7 @@ BY_KIND: list[tuple[Any, Callable[..., Any]]] = [
     (STRAIGHT | CURVED, elementwise),
     (MOVED, move_entries),
     ({"cumsum", "cumprod"}, accumulate),
-    ({"solve", "solve_triangular"}, solve_columns),
+    ({"solve", "solve_triangular"}, solve),
     ({"matmul", "einsum", "tensordot"}, multiply),
     ({"scatter_update"}, update),
     ({"segment_sum", "segment_max", "segment_min", "segment_prod"}, segments),

@@ -18,6 +18,7 @@ import numpy as np
 from multiop import errors
 from multiop._loading import registry
 from multiop._values import host
+from multiop.frontends.conversion import op_convert_to_numpy
 
 Map = Any
 """From a result's entries to a parent's: `None` for the same, an array of numbers, -1 for none, or a sparse matrix."""
@@ -36,6 +37,21 @@ def matrix(rows: Any, columns: Any, shape: tuple[int, int]) -> Any:
     made = sparse().csr_array((np.ones(len(rows), bool), (rows, columns)), shape)
     made.sum_duplicates()
     return made
+
+
+def read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
+    """Return a pattern that the caller gives as a matrix of bool; an entry that is there twice counts once."""
+    if not hasattr(pattern, "tocoo"):
+        try:
+            pattern = np.array(op_convert_to_numpy(pattern) if registry.active().is_tensor(pattern) else pattern, bool)
+        except ValueError as error:  # of lists of different lengths
+            raise errors.ArgumentError(f"{name}: pattern must be a matrix: {error}") from None
+    if tuple(pattern.shape) != shape:
+        raise errors.ArgumentError(
+            f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
+        )
+    given = sparse().coo_array(pattern)
+    return matrix(given.row[kept := given.data != 0], given.col[kept], shape)
 
 
 def empty(n: int, width: int) -> Any:

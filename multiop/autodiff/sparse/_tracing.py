@@ -31,8 +31,7 @@ def find_pattern(flat: Callable[..., Any], arrays: Sequence[Any], second: bool) 
         custom gradients; and the outputs, NaN where their values are not known.
     """
     tracer = Tracer()
-    n = sum(x.size for x in arrays)
-    leaves = [tracer.leaf(x, start, n) for x, start in zip(arrays, starts(arrays), strict=True)]
+    leaves, n = [tracer.leaf(x) for x in arrays], tracer.width
     with np.errstate(all="ignore"):
         outputs = registry.run_on(tracer, lambda: [tracer.convert(y) for y in flat(*leaves)])
     if second:
@@ -65,12 +64,12 @@ class Tracer:
         self.steps: list[Traced] = []
         self.live_below = self.depth = 0  # steps of lower numbers may go into anything; rules that are followed
 
-    def leaf(self, x: Any, start: int, width: int) -> Traced:
-        """Return a tensor with the value of `x` whose entries are the inputs from `start` on."""
-        self.width = max(self.width, width)
-        n = np.size(x)
+    def leaf(self, x: Any) -> Traced:
+        """Return a tensor with the value of `x` whose entries are inputs of their own, beside those that there are."""
+        start, n = self.width, np.size(x)
+        self.width += n
         sets = sparse().csr_array((np.ones(n, bool), np.arange(start, start + n), np.arange(n + 1)), (n, self.width))
-        return self.add(Traced(x, sets))
+        return self.add(Traced(plain(x), sets))
 
     def add(self, made: Traced) -> Traced:
         self.steps.append(made)
@@ -112,8 +111,7 @@ class Tracer:
             if dtype in (None, self.dtype_name(x)):
                 return x
             value = self.backend.convert(x.value, dtype)
-            keeps = value.dtype.kind in "fcV" or dtype in dtypes.INEXACT
-            return self.make(value, [(x, None)] if keeps else [])
+            return self.make(value, [(x, None)] if value.dtype.kind in "fcV" else [])
         if isinstance(x, (list, tuple)) and _rules.operands(x):
             wanted = dtype or dtypes.result_type(*map(self.promotion_dtype, host.flat(x)))
             return self.op_stack([self.convert(entry, wanted) for entry in x], 0)
@@ -285,10 +283,8 @@ class Tracer:
 
     def follow_pattern(self, pattern: Any, primals: list[Any], outputs: list[Any]) -> list[Any]:
         """Return the outputs of a function that says which of its entries depend on which of its arguments'."""
-        whole = sparse().csr_array(pattern, dtype=bool)
         shape = sum(np.size(y) for y in outputs), sum(np.size(x) for x in primals)
-        if whole.shape != shape:
-            raise errors.ArgumentError(f"the pattern of a function has shape {whole.shape}; its entries are {shape}")
+        whole = _sets.read_pattern(pattern, shape, "foreign")
         columns = [(x, c) for x, c in zip(primals, starts(primals), strict=True) if isinstance(x, Traced)]
         return [
             self.make(y, [(x, whole[r : r + np.size(y), c : c + x.size]) for x, c in columns], curved=True)
@@ -305,10 +301,10 @@ class Tracer:
         walk.enter([call.f] * call.wants_variables(), False)
         if walk.tensors or len(_rules.operands(outputs)) < len(outputs):
             return list(_rules.mix_all(self, "custom_gradient", [*primals, *walk.tensors], plain(outputs)))
-        for y, own in [(y, self.own_leaf(y)) for y in outputs]:  # one that the rule closes over has this rule
+        for y, own in [(y, self.leaf(y)) for y in outputs]:  # one that the rule closes over has this rule
             y.sets = y.sets if any(y is x for x in primals) else _sets.union([y.sets, own.sets])
         first_up = self.width
-        ups = [self.own_leaf(y) if self.dtype_name(y) in dtypes.INEXACT else None for y in outputs]
+        ups = [self.leaf(y) if self.dtype_name(y) in dtypes.INEXACT else None for y in outputs]
         grads, _ = call.backward(rule, ups, [])
         pairs = [(x, g) for x, g in zip(primals, grads, strict=True) if isinstance(x, Traced) and isinstance(g, Traced)]
         for step in self.steps[first:]:
@@ -327,9 +323,7 @@ class Tracer:
         return made
 
     def vjp(self, fun: Any, primals: Sequence[Any], persistent: bool = True) -> tuple[list[Any], Any, Any]:
-        start, first = self.width, len(self.steps)
-        leaves, outputs, aux = self.inner(fun, primals)
-        stop, steps = self.width, self.steps[first:]
+        leaves, outputs, aux, start, stop, steps = self.inner(fun, primals)
 
         def pullback(ups: Sequence[Any]) -> list[Any]:
             given = [(y, c) for y, c in zip(outputs, ups, strict=True) if isinstance(y, Traced) and c is not None]
@@ -345,9 +339,7 @@ class Tracer:
         return [self.outer(y, start) for y in outputs], pullback, [self.outer(y, start) for y in aux]
 
     def jvp(self, fun: Any, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any], Any]:
-        start, first = self.width, len(self.steps)
-        leaves, outputs, aux = self.inner(fun, primals)
-        stop, steps = self.width, self.steps[first:]
+        leaves, outputs, aux, start, stop, steps = self.inner(fun, primals)
         curved = self.curvature(steps, start, stop, _sets.find_live(_rules.operands(outputs), steps, self.live_below))
         given = [(t, start + at) for t, at in zip(tangents, starts(leaves), strict=True) if isinstance(t, Traced)]
 
@@ -372,21 +364,21 @@ class Tracer:
         """Return a gradient or tangent of `x`, which may have any second derivative."""
         return self.make(_unknown(x.value), parents, curved=True, beside=beside)
 
-    def own_leaf(self, x: Any) -> Traced:
-        """Return a tensor like `x` whose entries are inputs of their own, beside those that there are."""
-        return self.leaf(plain(x), self.width, self.width + np.size(x))
+    def inner(self, fun: Any, primals: Sequence[Any]) -> tuple[Any, ...]:
+        """Run `fun` on tensors whose entries are also inputs of their own.
 
-    def inner(self, fun: Any, primals: Sequence[Any]) -> tuple[list[Traced], list[Any], list[Any]]:
-        """Run `fun` on tensors whose entries are also inputs of their own; return these, the outputs and the aux."""
-        leaves = []
+        Returns:
+            These, the outputs, the aux, where the inputs begin and end, and the steps of the run.
+        """
+        start, first, leaves = self.width, len(self.steps), []
         for x in primals:
-            own = self.own_leaf(x)
+            own = self.leaf(x)
             if isinstance(x, Traced):
                 own.sets = _sets.union([own.sets, x.sets])
                 own.parents = [(x, None)]
             leaves.append(own)
-        outputs, aux = fun(*leaves)
-        return leaves, [self.convert(y) for y in outputs], [self.convert(y) for y in aux]
+        outputs, aux = ([self.convert(y) for y in ys] for ys in fun(*leaves))
+        return leaves, outputs, aux, start, self.width, self.steps[first:]
 
     def outer(self, y: Any, start: int) -> Any:
         """Return an output without what it depends on within."""
@@ -405,7 +397,7 @@ class Tracer:
                 total = total + pairs.product(live[step.number], left, right)
         return total
 
-    def vmap(self, fun: Any, in_axes: Sequence[int | None], axis_size: Any) -> Any:
+    def vmap(self, fun: Any, in_axes: Sequence[int | None], axis_size: Any, is_linear: bool = False) -> Any:
         """Return `fun`, run row by row."""
 
         def mapped(*xs: Any) -> list[Any]:

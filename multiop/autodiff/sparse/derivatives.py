@@ -19,7 +19,7 @@ from multiop._values.types import PyTree, Tensor
 from multiop.autodiff import _flat
 from multiop.autodiff.sparse import _coloring, _drawing, _tracing
 from multiop.autodiff.sparse._coloring import color_hessian, color_jacobian
-from multiop.autodiff.sparse._sets import matrix, sparse
+from multiop.autodiff.sparse._sets import read_pattern, sparse
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.autodiff.transforms import _gradient, _in_chunks, _map_chunks
 from multiop.frontends.conversion import op_cast, op_convert_to_numpy
@@ -76,11 +76,7 @@ def sparse_jacobian(
         >>> J(ops.array([1.0, 2.0, 3.0, 4.0, 5.0])).toarray()[0].tolist()
         [2.0, 1.0, 0.0, 0.0, 0.0]
     """
-    try:
-        return _prepare(f, x, pattern, mode, chunk_size, False)
-    except Exception as error:
-        shorten(error)
-        raise
+    return _prepare(f, x, pattern, mode, chunk_size, False)
 
 
 def sparse_hessian(
@@ -123,11 +119,7 @@ def sparse_hessian(
         >>> H(ops.array([1.0, 2.0, 3.0, 4.0])).toarray()[0].tolist()
         [4.0, -4.0, 0.0, 0.0]
     """
-    try:
-        return _prepare(f, x, pattern, mode, chunk_size, True)
-    except Exception as error:
-        shorten(error)
-        raise
+    return _prepare(f, x, pattern, mode, chunk_size, True)
 
 
 MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "reverse", "symmetric", "acyclic")}
@@ -135,7 +127,15 @@ MIRRORED = ("symmetric", "acyclic")
 NAMES = {False: "sparse_jacobian", True: "sparse_hessian"}
 
 
-def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: bool) -> SparseDerivative:
+def _prepare(*given: Any) -> SparseDerivative:
+    try:
+        return _make(*given)
+    except Exception as error:
+        shorten(error, 2)
+        raise
+
+
+def _make(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: bool) -> SparseDerivative:
     name = NAMES[second]
     _args.function(f, f"{name}: f")
     _args.choice(mode, MODES[second], f"{name}: mode")
@@ -150,7 +150,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     shape = _count(inputs if second else results), _count(inputs)
     if not shape[0]:
         raise errors.ArgumentError(f"{name}: the output of f has no entries: {_say(results)}")
-    traced = (_read_pattern(pattern, shape, name), not second, True) if is_given else _trace(flat, second, outputs)
+    traced = (read_pattern(pattern, shape, name), not second, True) if is_given else _trace(flat, second, outputs)
     found, has_rules, is_doubtful = traced
     found = sparse().csr_array(found, dtype=bool).sorted_indices()
     is_symmetric = second and _coloring.are_equal(found, found.T)
@@ -159,7 +159,7 @@ def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: b
     # to try in turn: a rule may lack forward mode, or symmetry of its second derivative, a loop on JAX reverse mode
     kinds = "symmetric forward" if is_symmetric and not has_rules else "forward reverse"
     modes = [mode] if mode != "auto" else (kinds if second else "auto reverse forward").split()
-    by_rows = hasattr(flat.backend, "linearize")  # whose pullback takes half of a tangent map
+    by_rows = flat.backend.name != "jax"  # whose tangent map takes no longer than a pullback
 
     def prepare(mode: str) -> SparseDerivative:
         is_mirrored = mode in MIRRORED
@@ -231,8 +231,7 @@ class SparseDerivative:
         flat = self._flatten(x)
         if not self.nnz:
             return op_zeros((0,), _promote(self._results))
-        parts = [self._push(flat)] if self._n_columns else []
-        parts += [self._pull(flat)] if self._n_rows else []
+        parts = [part(flat) for part, n in ((self._push, self._n_columns), (self._pull, self._n_rows)) if n]
         compressed, backend = parts[0] if len(parts) == 1 else op_concatenate(parts, 0), flat.backend
         sources = self._sources
         if backend.is_at_hand(compressed):
@@ -500,21 +499,6 @@ def _say(shapes: Shapes) -> str:
 
 def _count(shapes: Shapes) -> int:
     return sum(math.prod(shape) for shape, _ in shapes)
-
-
-def _read_pattern(pattern: Any, shape: tuple[int, int], name: str) -> Any:
-    """Return a pattern that the caller gives as a matrix of bool; an entry that is there twice counts once."""
-    if not hasattr(pattern, "tocoo"):
-        try:
-            pattern = np.array(op_convert_to_numpy(pattern) if active().is_tensor(pattern) else pattern, bool)
-        except ValueError as error:  # of lists of different lengths
-            raise errors.ArgumentError(f"{name}: pattern must be a matrix: {error}") from None
-    if tuple(pattern.shape) != shape:
-        raise errors.ArgumentError(
-            f"{name}: pattern has shape {tuple(pattern.shape)}; the output has {shape[0]} entries, x has {shape[1]}"
-        )
-    given = sparse().coo_array(pattern)
-    return matrix(given.row[kept := given.data != 0], given.col[kept], shape)
 
 
 def _trace(flat: _flat.FlatFunction, second: bool, outputs: Sequence[Any]) -> tuple[Any, bool, bool]:

@@ -179,6 +179,11 @@ def is_transposable(node):
     return not is_users and (name in _TRANSPOSABLE or name.partition("Backward")[0] in _TRANSPOSABLE)
 
 
+def empty_zeros_like(x):
+    """Return zeros that take no memory, nor do products with them."""
+    return getattr(torch, "_efficientzerotensor", torch.zeros)(x.shape, dtype=x.dtype, device=x.device)
+
+
 def is_transformed():
     """Say whether a torch.func transform or forward mode is active."""
     return are_transforms_active() or forward_mode._current_level >= 0

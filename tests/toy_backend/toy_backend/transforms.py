@@ -73,7 +73,7 @@ def inner(xs, ys):
         return np.concatenate([[0.0], *(product.real.astype(np.float64).ravel() for product in products)])
 
 
-def vmap(fun, in_axes, axis_size):
+def vmap(fun, in_axes, axis_size, is_linear=False):
     """Run `fun` entry by entry."""
 
     def mapped(*xs):

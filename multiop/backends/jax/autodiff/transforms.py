@@ -67,7 +67,7 @@ def is_differentiated(x):
     return is_on_tape(x)
 
 
-def vmap(fun, in_axes, axis_size):
+def vmap(fun, in_axes, axis_size, is_linear=False):
     return jax.vmap(fun, tuple(in_axes), axis_size=axis_size)
 
 

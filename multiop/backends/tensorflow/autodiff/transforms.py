@@ -64,7 +64,10 @@ def is_differentiated(x):
     return _internals.is_watched(x)
 
 
-def vmap(fun, in_axes, axis_size):
+_FEW = 16  # rows of an eager pullback take less time than to trace it
+
+
+def vmap(fun, in_axes, axis_size, is_linear=False):
     def call_mapped(*args):
         moved = [_move_to_front(x, axis) for x, axis in zip(args, in_axes, strict=True) if axis is not None]
 
@@ -73,8 +76,9 @@ def vmap(fun, in_axes, axis_size):
             return list(fun(*(x if axis is None else next(slices) for x, axis in zip(args, in_axes, strict=True))))
 
         try:
-            with in_state("mapping"):
-                return list(tf.vectorized_map(run_row, moved, warn=False))
+            if not (is_linear and 0 < axis_size <= _FEW and tf.executing_eagerly()):
+                with in_state("mapping"):
+                    return list(tf.vectorized_map(run_row, moved, warn=False))
         except Exception as error:  # most control flow and some operations cannot be vectorized
             if not axis_size or (isinstance(error, errors.MultiopError) and _internals.missing is None):
                 raise

@@ -26,6 +26,7 @@ from .._internals import (
     autocast_to,
     describe_by_one_mode,
     dispatch_depth,
+    empty_zeros_like,
     forward_mode,
     grads_of,
     has_saved_tensor_hooks,
@@ -237,14 +238,14 @@ def linearize(fun, primals):
 
     def make_push():
         try:
-            return vjp(lambda *ups: (pullback(list(ups)), []), list(map(torch.ones_like, outputs)))[1]
+            return vjp(lambda *ups: (pullback(list(ups)), []), list(map(empty_zeros_like, outputs)))[1]
         except RuntimeError:  # the function writes to what its gradient needs
             return lambda tangents: jvp(fun, primals, tangents)[1]
 
     return outputs, aux, pullback, make_push
 
 
-def vmap(fun, in_axes, axis_size):
+def vmap(fun, in_axes, axis_size, is_linear=False):
     if all(axis is None for axis in in_axes):
 
         def call_expanded(*tensors):
@@ -613,5 +614,5 @@ if LOSES_PULLBACKS:
         outputs, pullback, aux = _vjp(fun, primals, persistent)
         return outputs, out_of_graphs(pullback), aux
 
-    def vmap(fun, in_axes, axis_size):
+    def vmap(fun, in_axes, axis_size, is_linear=False):
         return out_of_graphs(_vmap(fun, in_axes, axis_size))
