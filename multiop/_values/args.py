@@ -312,8 +312,10 @@ def narrow_shifts(shifts: tuple[int, ...], sizes: Sequence[int | None]) -> tuple
 def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     """Return how much to pad at the start and the end of each of `ndim` dimensions."""
     are_tuples = type(pad_width) is tuple and len(pad_width) == ndim > 0 and {tuple}.issuperset(map(type, pad_width))
-    if are_tuples and {2}.issuperset(map(len, pad_width)) and all_natural(list(itertools.chain(*pad_width))):
-        return list(pad_width)  # the usual case
+    if are_tuples and {2}.issuperset(map(len, pad_width)):
+        flat = list(itertools.chain(*pad_width))
+        if all_natural(flat) and max(flat) < _MOST_ENTRIES:
+            return list(pad_width)  # the usual case
     # what NumPy's broadcast to (ndim, 2) does, but torch.compile cannot read a NumPy array
     if not ndim and isinstance(pad_width, int):
         raise errors.ArgumentError(f"pad_width {pad_width!r} does not fit 0 dimensions")
@@ -327,6 +329,7 @@ def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     befores_and_afters = [(_width_of(row[0], pad_width), _width_of(row[-1], pad_width)) for row in rows]
     if any(before < 0 or after < 0 for before, after in befores_and_afters):
         raise errors.ArgumentError(f"pad_width must hold no negative number, got {pad_width!r}")
+    countable([max(itertools.chain(*befores_and_afters), default=0)], "pad_width")
     return befores_and_afters
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any, NamedTuple
 
+from multiop import errors
 from multiop._values import args, host
 from multiop._values.types import ArrayLike, DType, Tensor
 from multiop.frontends.conversion import op_shape
@@ -106,7 +107,10 @@ class SVDResult(NamedTuple):
 
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Tensor:
     """Compute the cross products of vectors of three entries along an axis."""
-    return op_cross(x1, x2, axis=axis)
+    product, sizes = op_cross(x1, x2, axis=axis), [op_shape(x)[axis] for x in (x1, x2)]
+    if 2 in sizes:
+        raise errors.ArgumentError(f"cross: axis {axis} must have three entries in both, not {sizes[0]} and {sizes[1]}")
+    return product
 
 
 def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Tensor:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from multiop import errors
@@ -544,6 +545,13 @@ def op_clip(
         return active().op_clip(x, x_min, x_max)
     low, high = _given_bound("x_min", x_min, a_min, min), _given_bound("x_max", x_max, a_max, max)
     return active().op_clip(x, low, high)
+
+
+def log_of_all(log: Callable[..., Tensor], x: Tensor, log_of_16: float = math.log(16)) -> Tensor:
+    """Return `log(x)`, from a 16th of a huge `x`: a slope of 1e-39 may be 0, whatever it is then multiplied by."""
+    is_huge = x > 1e37
+    y = log(op_where(is_huge, op_multiply(x, 1 / 16), x))
+    return op_where(is_huge, op_add(y, log_of_16), y)
 
 
 def _given_bound(name: str, *given: ArrayLike | None) -> ArrayLike | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
+
 from multiop import errors
 from multiop._call.boundary import boundary
 from multiop._values import dtypes, host
 from multiop._values.types import ArrayLike, DType, Tensor
-from multiop.frontends.conversion import on_device_of, op_cast, op_dtype, op_shape
+from multiop.frontends.conversion import in_float32, on_device_of, op_cast, op_dtype, op_shape
 from multiop.frontends.creation import op_arange, op_linspace
-from multiop.frontends.elementwise import op_log10, op_multiply, op_power, op_round, op_sign
+from multiop.frontends.elementwise import log_of_all, op_log10, op_multiply, op_power, op_round, op_sign
 from multiop.frontends.logical import op_equal, op_isclose, op_where
 from multiop.frontends.shapes import op_moveaxis, op_reshape
 
@@ -91,13 +93,17 @@ def op_geomspace(
     ends = op_linspace(start, stop, 2, dtype=_wide(dtype))  # of one dtype and shape
     if op_dtype(ends) in dtypes.COMPLEX:
         raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")
-    first, last, sign = ends[0], ends[1], op_sign(ends[0])
-    exponents = op_linspace(op_log10(op_multiply(first, sign)), op_log10(op_multiply(last, sign)), num, endpoint)
-    numbers = op_multiply(op_power(10, exponents), sign)
+    first, last = ends[0], ends[1]
     index = on_device_of(ends, op_reshape(op_arange(num), (num, *(1 for _ in op_shape(first)))))
-    numbers = op_where(op_equal(index, 0), first, numbers)
-    if endpoint and num > 1:
-        numbers = op_where(op_equal(index, num - 1), last, numbers)
+    is_first = op_equal(index, 0)
+    is_last = op_equal(index, num - 1 if endpoint and num > 1 else -1)
+
+    def between(*ends: Tensor) -> Tensor:
+        logs = [log_of_all(op_log10, op_multiply(end, op_sign(ends[0])), math.log10(16)) for end in ends]
+        exponents = op_where(is_first | is_last, 0.0, op_linspace(*logs, num, endpoint))  # an end's slope may overflow
+        return op_multiply(op_power(10, exponents), op_sign(ends[0]))
+
+    numbers = op_where(is_first, first, op_where(is_last, last, in_float32(between, first, last)))
     return _convert_spaced(op_moveaxis(numbers, 0, axis), dtype)
 
 

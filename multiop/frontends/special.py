@@ -14,9 +14,10 @@ from multiop._loading.registry import active, composite, mark_recomputed
 from multiop._rules.composed import with_rule
 from multiop._values import args, dtypes, host
 from multiop._values.types import ArrayLike, Tensor
-from multiop.frontends.conversion import op_cast, raised_to_0
+from multiop.frontends.conversion import in_float32, op_cast, raised_to_0
 from multiop.frontends.creation import op_zeros_like
 from multiop.frontends.elementwise import (
+    log_of_all,
     op_abs,
     op_add,
     op_arcsinh,
@@ -592,7 +593,8 @@ def op_entr(x: ArrayLike) -> Tensor:
     x, name = _real(x)
     is_below = x < 0.0
     inside = op_where(is_below, 1.0, x)
-    inside = op_multiply(inside, op_log(op_where(op_equal(inside, 0.0), 1.0, inside)))
+    logarithm = log_of_all(op_log, op_where(op_equal(inside, 0.0), 1.0, inside))
+    inside = op_multiply(inside, logarithm)
     return op_cast(op_where(is_below, -math.inf, op_negative(inside)), name)
 
 
@@ -877,7 +879,8 @@ def _product_with_log(x: Any, y: Any, log: Any, pole: float) -> Any:
     if (name := active().dtype_name(x)) in dtypes.COMPLEX:
         raise errors.DTypeError(f"x and y must be real, got {name}")
     has_no_log = (y <= pole) | op_equal(y, math.inf)
-    return op_multiply(x, log(op_where(op_equal(x, 0.0) & has_no_log, pole + 1.0, y)))
+    y = op_where(op_equal(x, 0.0) & has_no_log, pole + 1.0, y)
+    return in_float32(lambda x, y: op_multiply(x, log_of_all(log, y)), x, y)
 
 
 def _reals(**tensors: Any) -> tuple[list[Any], str]:
@@ -1422,7 +1425,7 @@ def _rel_entr(x: Any, y: Any, rest: Any) -> Any:
     difference = op_subtract(x, y)
     is_near = op_abs(difference) < op_multiply(y, 0.5)
     excess = op_divide(op_where(is_near, difference, 0.0), op_where(is_near, y, 1.0))
-    logarithm = op_where(is_near, op_log1p(excess), op_subtract(op_log(x), op_log(y)))
+    logarithm = op_where(is_near, op_log1p(excess), op_subtract(log_of_all(op_log, x), log_of_all(op_log, y)))
     product = op_where(is_usual, op_multiply(x, logarithm), op_where(is_zero, 0.0, math.inf))
     return op_where(is_below, math.inf, op_add(product, rest))
 

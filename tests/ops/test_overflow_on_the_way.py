@@ -287,6 +287,28 @@ def test_slopes_of_powers_that_grow_far(backend, way, dtype):
     np.testing.assert_allclose(list(map(host, found)), want, rtol={"float32": 1e-4, "float64": 1e-12}[dtype])
 
 
+@pytest.mark.rotating
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
+def test_slopes_of_products_with_logarithms_of_huge_numbers(backend, way, dtype):
+    """The slope of the logarithm alone is subnormal there, which JAX and TensorFlow take for 0."""
+    x, one = tensor({"float64": BIG}.get(dtype, 3e38), dtype), tensor(1.0, dtype)
+    huge = float(host(x))
+    log, root = np.log(huge), huge**0.5 / 2
+    wanted = {
+        lambda x, y: mo.op_entr(x): (-log - 1, 0),
+        mo.op_rel_entr: (log + 1, -huge),
+        mo.op_kl_div: (log, 1 - huge),
+        lambda x, y: mo.op_xlogy(x, x): (log + 1, 0),
+        lambda x, y: mo.op_xlog1py(x, x): (log + 1, 0),
+        lambda x, y: mo.op_geomspace(x, y, 5)[2]: (root / huge, root),
+        lambda x, y: mo.op_geomspace(y, x, 1): (0, 1),
+    }
+    rel = {"bfloat16": 2e-2, "float32": 1e-5}.get(dtype, 1e-12)
+    for f, slopes in wanted.items():
+        found = way(lambda x, y, f=f: mo.vjp(lambda x, y: mo.op_sum(f(x, y)), x, y)[1](mo.op_ones_like(x)))(x, one)
+        assert [float(host(y)) for y in found] == pytest.approx(slopes, rel=rel)
+
+
 def test_what_is_not_negative(backend, way):
     x, y = tensor([1.0, 1.0000001, 3], "float32"), tensor([1.0000001, 1, 3], "float32")
     assert (host(way(mo.op_kl_div)(x, y)) >= 0).all()

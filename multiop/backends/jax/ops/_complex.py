@@ -52,6 +52,8 @@ def arctanh_value(z):
 
 def keep_digits(logarithm, z):
     """Return a logarithm, by that of `2 * z` where XLA's log1p loses digits in float64: jax-ml/jax#39707."""
+    if z.dtype == jnp.complex64:
+        return logarithm(z)
     length = jnp.abs(z)
     unit = jnp.where(jnp.abs(length - 0.81) < 0.05, 2, 1).astype(length.dtype)
     return shift_real(logarithm(jax.lax.complex(jnp.real(z) * unit, jnp.imag(z) * unit)), -logarithm(unit))
