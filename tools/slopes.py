@@ -48,11 +48,13 @@ class Function:
     native: tuple[str, str, str]  # of torch, jax, tensorflow
     draw: Callable[..., list[np.ndarray]] = dataclasses.field(default=lambda *given: [by_exponent(*given)])
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    call: Callable[..., Any] | None = None  # calls a function with what it wants beside the operands
+    title: str = ""
 
     @property
     def name(self) -> str:
         """Return the call that a row shows."""
-        return self.op + "".join(f", {k}={v}" for k, v in self.options.items())
+        return self.title or self.op + "".join(f", {k}={v}" for k, v in self.options.items())
 
 
 def by_exponent(dtype: Any, rng: Any, low: int | None = None, high: int | None = None, signed: bool = True) -> Any:
@@ -100,6 +102,12 @@ def close(dtype: Any, rng: Any) -> list[np.ndarray]:
     """Return two numbers that differ by less than 512."""
     x = by_exponent(dtype, rng)
     return [x, (x + by_exponent(dtype, rng, high=8)).astype(dtype)]
+
+
+def ends(dtype: Any, rng: Any) -> list[np.ndarray]:
+    """Return exponents of 10, of which the powers are within a tenth of the range."""
+    most = np.log10(float(np.finfo(dtype).max)) - 1
+    return [rng.uniform(-most, most, POINTS).astype(dtype) for _ in range(2)]
 
 
 def moderate(dtype: Any, rng: Any) -> list[np.ndarray]:
@@ -178,6 +186,11 @@ def power(x: Any, y: Any) -> Any:
 def cubed(x: Any, y: Any) -> Any:
     """Return the cube of a length."""
     return mp.hypot(x, y) ** 3
+
+
+def halfway(x: Any, y: Any) -> Any:
+    """Return the power of 10 in the middle between two."""
+    return mpf(10) ** ((x + y) / 2)
 
 
 def betaln_slope(a: Any, b: Any) -> Any:
@@ -351,6 +364,35 @@ FUNCTIONS = [
         sides,
     ),
     Function(
+        "op_abs",
+        of_both(lambda x, y: x / mp.hypot(x, y)),
+        (lambda x, y: y * y / cubed(x, y), lambda x, y: -x * y / cubed(x, y), lambda x, y: x * x / cubed(x, y)),
+        ("torch.abs", "jax.numpy.abs", "tensorflow.abs"),
+        sides,
+        call=lambda fn, x, y: fn(multiop.op_view_as_complex(multiop.op_stack([x, y], -1))),
+        title="op_abs of x + 1j * y",
+    ),
+    Function(
+        "op_logspace",
+        of_both(lambda x, y: halfway(x, y) * LN10 / 2),
+        (lambda x, y: halfway(x, y) * LN10**2 / 4,) * 3,
+        ("", "jax.numpy.logspace", ""),
+        ends,
+        call=lambda fn, x, y: fn(x, y, 3)[1],
+        title="op_logspace(x, y, 3)[1]",
+    ),
+    Function(
+        "op_arctan2",
+        (lambda x, y: y / mp.hypot(x, y) ** 2, lambda x, y: -x / mp.hypot(x, y) ** 2),
+        (
+            lambda x, y: -2 * x * y / mp.hypot(x, y) ** 4,
+            lambda x, y: (x - y) * (x + y) / mp.hypot(x, y) ** 4,
+            lambda x, y: 2 * x * y / mp.hypot(x, y) ** 4,
+        ),
+        ("torch.atan2", "jax.numpy.arctan2", "tensorflow.atan2"),
+        sides,
+    ),
+    Function(
         "op_beta",
         of_both(lambda a, b: mp.beta(a, b) * betaln_slope(a, b)),
         (
@@ -446,6 +488,8 @@ def measure(function: Function) -> dict[tuple[str, int], list[tuple[float, float
                         if fn is None:
                             off.append(None)
                             continue
+                        if function.call:
+                            fn = functools.partial(function.call, fn)
                         slopes = derivatives(fn, len(xs))[order - 1]
                         try:
                             results = [multiop.op_convert_to_numpy(slope(*xs)) for slope in slopes]

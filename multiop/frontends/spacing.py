@@ -48,6 +48,9 @@ def op_logspace(
         ArgumentError: `num` is negative, `axis` is out of range, or the shapes do not broadcast.
         ArgumentTypeError: `num` is not an int, or `endpoint` is not a bool.
 
+    Gradient:
+        Infinite where a power times the logarithm of `base` overflows.
+
     Example:
         >>> import multiop
         >>> multiop.op_convert_to_numpy(multiop.op_logspace(0, 3, 4, base=2)).tolist()

@@ -330,3 +330,16 @@ def test_a_program_with_dynamic_sizes_that_the_compiler_refuses_is_made_for_each
     jitted = multiop.jit(lambda x: multiop.op_reshape(x, (-1,)) * 2)
     for size in SIZES:
         assert jitted(torch.ones(size, 2)).shape == (2 * size,)
+
+
+SELF_MADE = {  # the rule of each asks for a slope that has the same rule
+    "polyval": lambda x: ops.polyval([1.0, 2.0, 3.0], x),
+    "erfcinv": ops.erfcinv,
+    "betaln": lambda x: ops.betaln(x, 2.0),
+}
+
+
+@pytest.mark.parametrize("name", SELF_MADE)
+def test_torch_compile_ends_where_a_rule_is_made_of_itself(name):
+    slope, x = multiop.grad(lambda x: ops.sum(SELF_MADE[name](x))), torch.tensor([0.25, 0.5])
+    torch.testing.assert_close(torch.compile(lambda x: slope(x), backend="eager")(x), slope(x))

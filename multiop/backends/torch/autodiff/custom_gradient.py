@@ -365,7 +365,7 @@ def _traced_call(call, primals):
     if not torch.is_grad_enabled():
         return outputs
     dependent = list(outputs)
-    if levels == 1:  # autograd around it may differentiate what only the rule closes over
+    if levels == 1 and not call.is_op:  # autograd around it may differentiate what only the rule closes over
         dependent += [g for g in call.backward(rule, [torch.zeros_like(y) for y in outputs])[0] if g is not None]
         dependent += [functorch._unwrap_for_grad(y, 1) for y in dependent]
     if any(y.requires_grad for y in dependent):  # the primals were detached, so they depend on something else
