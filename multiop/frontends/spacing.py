@@ -102,8 +102,9 @@ def op_geomspace(
     is_last = op_equal(index, num - 1 if endpoint and num > 1 else -1)
 
     def between(*ends: Tensor) -> Tensor:
-        logs = [log_of_all(op_log10, op_multiply(end, op_sign(ends[0])), math.log10(16)) for end in ends]
-        exponents = op_where(is_first | is_last, 0.0, op_linspace(*logs, num, endpoint))  # an end's slope may overflow
+        low, high = (log_of_all(op_log10, op_multiply(end, op_sign(ends[0])), math.log10(16)) for end in ends)
+        spaced = op_linspace(low, high, num, endpoint)
+        exponents = op_where(is_first | is_last, 0.0, spaced)  # the slope of an end may overflow
         return op_multiply(op_power(10, exponents), op_sign(ends[0]))
 
     numbers = op_where(is_first, first, op_where(is_last, last, in_float32(between, first, last)))
