@@ -1233,6 +1233,9 @@ ROWS: dict[str, Row] = {
     "expand_as": lambda self, other, out: expand(self, out),
     "broadcast_tensors": lambda tensors, out: tuple(map(expand, tensors, out)),
     "broadcast_to": lambda self, size, out: expand(self, out),
+    "meshgrid": lambda tensors, out, indexing="ij": (
+        call("ops.meshgrid", *tensors, indexing=indexing) if len(out) > 1 else (reshape(tensors[0], out[0]),)
+    ),
     "select": lambda self, dim, index: Item(self, along(self, dim, index)),
     "slice": cut,
     "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, add_sizes(start, length)),
