@@ -185,15 +185,12 @@ def _dtypes_told(model: torch.nn.Module, given: _Given) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        (own, theirs) = (
-            {x.dtype for x in tensors if x.is_floating_point()}
-            for tensors in (model.parameters(), [x for x, _ in given.tensors.values()])
-        )
-        if isinstance(error, RuntimeError) and "dtype" in str(error) and own and theirs - own:
-            names = (", ".join(sorted(str(dtype) for dtype in dtypes)) for dtypes in (theirs, own))
+        own, theirs = ({x.dtype for x in each} for each in (model.parameters(), (x for x, _ in given.tensors.values())))
+        is_told = isinstance(error, RuntimeError) and re.search("dtype|datatype|scalar type", str(error))
+        if is_told and own and theirs - own:
+            names = [", ".join(sorted(map(str, dtypes))) for dtypes in (theirs, own)]
             raise errors.TranslationError(
-                f"the model raised {error}; the inputs are {next(names)}, the parameters {next(names)}: cast the one or "
-                f"the other, as model.to({sorted(map(str, theirs - own))[0]}) does"
+                f"the model raised {error}; the inputs are {names[0]}, the parameters {names[1]}: cast the one or the other"
             ) from error
 
 
@@ -207,6 +204,8 @@ class _Given:
 
     def __init__(self, arguments: dict[str, Any]):
         self.arguments = arguments
+        if others := [x for _, x in _objects.tensors(arguments) if not isinstance(x, torch.Tensor)]:
+            raise errors.ArgumentTypeError(f"inputs must be tensors of PyTorch, got {type(others[0]).__name__}")
         self.tensors = {path: (x, _internals.version(x)) for path, x in _objects.tensors(arguments)}
         self.settings = dict(_objects.settings(arguments))
 
