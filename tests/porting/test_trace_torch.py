@@ -696,9 +696,7 @@ def test_what_may_be_the_argument_is_not_changed_in_place(name):
             return (x, y) if self.is_read else y
 
     x = torch.randn(3, 4, dtype=torch.float64)
-    with pytest.raises(
-        errors.TranslationError, match=r"a result of aten\.\w+.*, which may be the argument"
-    ):
+    with pytest.raises(errors.TranslationError, match=r"a result of aten\.\w+.*, which may be the argument"):
         porting.trace(Model(is_read=True), x)
     port = porting.trace(Model(is_read=False), x)
     np.testing.assert_allclose(ops.convert_to_numpy(port(x.numpy())), Model(is_read=False)(x).numpy(), 1e-15)
