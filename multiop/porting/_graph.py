@@ -270,20 +270,22 @@ def children(expression: Expression) -> Sequence[Expression]:
     return () if unfolded is None else unfolded.parts
 
 
-def walk(expression: Expression, inside: bool = True, bound: frozenset[int] = frozenset()) -> Iterator[Expression]:
+def walk(
+    expression: Expression, inside: bool = True, bound: frozenset[int] | None = frozenset()
+) -> Iterator[Expression]:
     """Yield an expression and everything in it, in the order in which it is written.
 
     Args:
         expression: The expression.
         inside: Whether to yield what is inside of functions, too.
-        bound: The ids of values that are left out: those that a function makes itself.
+        bound: The ids of values that are left out: those that a function makes itself; `None` leaves out none.
     """
-    if id(expression) in bound:
+    if bound is not None and id(expression) in bound:
         return
     yield expression
     if isinstance(expression, (Body, Custom)):
         if inside:
-            bound |= frozenset(map(id, own(expression)))
+            bound = None if bound is None else bound | frozenset(map(id, own(expression)))
             for part in parts(expression):
                 yield from walk(part, True, bound)
         return
@@ -326,6 +328,14 @@ def puts_axes(expression: Expression) -> bool:
 def values(expression: Expression) -> list[Value]:
     """Return the tensors in an expression, as they are written; of a function, those that it closes over."""
     return [part for part in walk(expression) if isinstance(part, Value)]
+
+
+def count_uses(nodes: Sequence[Node], outputs: Expression) -> collections.Counter[int]:
+    """Count how often each tensor is taken, inside of functions too, by its id."""
+    expressions = (*[node.expression for node in nodes], outputs)
+    return collections.Counter(
+        id(part) for each in expressions for part in walk(each, bound=None) if isinstance(part, Value)
+    )
 
 
 def is_differentiated(expression: Expression, made: Mapping[int, Node]) -> bool:

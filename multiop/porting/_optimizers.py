@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import inspect
 import math
 import warnings
 from typing import Any
@@ -93,6 +94,13 @@ def slots_of(kind: str, options: dict[str, Any]) -> list[str]:
         return ["first", "second", *["largest"] * bool(options["amsgrad"])]
     momentum = ["momentum"] * bool(options["momentum"])
     return momentum if kind == "sgd" else ["second", *momentum, *["first"] * bool(options["centered"])]
+
+
+def check_class(optimizer: Any, own: type, method: str) -> None:
+    """Refuse an optimizer of a class that is derived from a known one, and makes its steps otherwise."""
+    here, there = (inspect.unwrap(getattr(kind, method)) for kind in (type(optimizer), own))
+    if here is not there:
+        raise errors.ArgumentError(f"{type(optimizer).__name__} has its own `{method}`, not that of {own.__name__}")
 
 
 def check(state: OptimizerState, kind: str, slots: Any, options: dict[str, Any], names: Any) -> None:

@@ -136,9 +136,10 @@ def prove_training(
         ArgumentError: The models have other parameters.
         ArgumentTypeError: A model is of no framework that can be trained here.
     """
-    before = _params(original[0])
+    is_mapped = weight_map is not None
+    before = _params(original[0], is_mapped)
     sides = [[_step(model, optimizer, loss, batch) for batch in batches] for model, optimizer in (original, port)]
-    after, ours = _params(original[0]), _params(port[0])
+    after, ours = _params(original[0], is_mapped), _params(port[0], is_mapped)
     moved = {name: after[name] - before[name] for name in after}
     carried = dict if weight_map is None else weight_map.apply_to_gradients
     _weights.check_names(ours, carried(after), "the parameters of the port")
@@ -171,8 +172,10 @@ def _without_gradient(optimizer: Any, model: Any) -> list[str]:
     return [name for name, size in sizes.items() if size < largest * float(np.finfo(second[name].dtype).eps) ** 0.5]
 
 
-def _params(model: Any) -> dict[str, Any]:
-    return {name: np.array(x) for name, x in _weights.flat(_io.read_weights(model).params).items()}
+def _params(model: Any, has_tied: bool) -> dict[str, Any]:
+    arrays = _weights.flat(_io.read_weights(model).params)
+    first = {id(x): name for name, x in reversed(arrays.items())}  # what is tied is one array
+    return {name: np.array(x) for name, x in arrays.items() if has_tied or first[id(x)] == name}
 
 
 def _step(model: Any, optimizer: Any, loss: Callable[..., Any], batch: tuple[Any, ...]) -> float:

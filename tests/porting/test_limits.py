@@ -65,6 +65,54 @@ def test_a_limit_is_that_of_the_dtype_at_run_time(made, traced):
         np.testing.assert_allclose(seen, np.asarray(wanted), 2e-3 if dtype == "float16" else 2e-6)
 
 
+def clamped_by_torch():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            eps = torch.finfo(x.dtype).eps
+            clamped = torch.sigmoid(x).clamp(eps, 1 - eps)
+            told = torch.distributions.Bernoulli(probs=torch.sigmoid(x), validate_args=False).logits
+            return clamped.log() - torch.log1p(-clamped) + told + x / (x.abs() + eps**0.5)
+
+    return Model(), torch.as_tensor
+
+
+def clamped_by_jax():
+    jax = pytest.importorskip("jax")
+    jnp = jax.numpy
+
+    def model(_, x):
+        eps = jnp.finfo(x.dtype).eps
+        clamped = jnp.clip(jax.nn.sigmoid(x), eps, 1 - eps)
+        return jnp.log(clamped) - jnp.log1p(-clamped) + x / (jnp.abs(x) + jnp.sqrt(eps).astype(x.dtype))
+
+    return functools.partial(model, {"unused": jnp.ones(1, "float64")}), jnp.asarray
+
+
+def clamped_by_tensorflow():
+    tf = pytest.importorskip("tensorflow")
+
+    @tf.function
+    def model(x):
+        eps = np.finfo(x.dtype.as_numpy_dtype).eps
+        clamped = tf.clip_by_value(tf.sigmoid(x), eps, 1 - eps)
+        return tf.math.log(clamped) - tf.math.log1p(-clamped) + x / (tf.abs(x) + eps**0.5)
+
+    return model, tf.constant
+
+
+@pytest.mark.parametrize("traced", ["float64", "float32"])
+@pytest.mark.parametrize("made", [clamped_by_torch, clamped_by_jax, clamped_by_tensorflow])
+def test_what_is_computed_of_a_limit_is_that_of_the_dtype_at_run_time(made, traced):
+    model, to_tensor = made()
+    x = np.array([[-90.0, 0.0, 90.0], [1e-5, 2.0, -1.0]])  # the first and the last of a row are clamped
+    port = porting.trace(model, to_tensor(x.astype(traced)))
+    for dtype in ("float64", "float32", "float16"):
+        wanted = np.asarray(model(to_tensor(x.astype(dtype))))
+        seen = ops.convert_to_numpy(port.function(port.params, port.state, x.astype(dtype))[0])
+        assert np.isfinite(wanted).all() and seen.dtype == dtype
+        np.testing.assert_allclose(seen, wanted, 2e-3 if dtype == "float16" else 2e-6)
+
+
 def test_a_limit_of_integers_and_numbers_that_are_none():
     class Model(torch.nn.Module):
         def forward(self, x, i):

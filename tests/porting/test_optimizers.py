@@ -403,3 +403,70 @@ def test_what_is_frozen_has_no_state():
     with pytest.warns(UserWarning, match="0.weight, 0.bias: frozen where the state is from"):
         porting.write_optimizer(again, state, model)
     assert model[0].weight not in again.state
+
+
+def test_a_class_that_makes_its_own_steps_is_refused():
+    keras = pytest.importorskip("keras")
+
+    class Renamed(torch.optim.AdamW):
+        pass
+
+    class Signed(torch.optim.AdamW):
+        def step(self, closure=None):
+            return super().step(closure)
+
+    class Scaled(keras.optimizers.Adam):
+        def update_step(self, gradient, variable, learning_rate):
+            super().update_step(2 * gradient, variable, learning_rate)
+
+    model = torch.nn.Linear(3, 2).double()
+    scheduled = torch.optim.SGD(model.parameters(), RATE)
+    torch.optim.lr_scheduler.StepLR(scheduled, 2)  # which puts a step of its own on the optimizer itself
+    for optimizer in (Renamed(model.parameters(), RATE), scheduled, torch.optim.Adam(model.parameters(), fused=True)):
+        assert porting.read_optimizer(*trained(model, optimizer)[::-1]).kind in ("adamw", "sgd", "adam")
+    with pytest.raises(ArgumentError, match="Signed has its own `step`, not that of AdamW"):
+        porting.read_optimizer(*trained(model, Signed(model.parameters(), RATE))[::-1])
+    layer = layer_of(model)
+    for made, words in ((Scaled(RATE), "Scaled has its own `update_step`"), (keras.optimizers.Adam(RATE), "")):
+        made.build(layer.trainable_variables)
+        if words:
+            with pytest.raises(ArgumentError, match=words):
+                porting.read_optimizer(made, layer)
+    clipping = keras.optimizers.Adam(RATE, clipnorm=0.5)
+    clipping.build(layer.trainable_variables)
+    with pytest.warns(UserWarning, match=r"clips gradients \(clipnorm 0.5\)"):
+        porting.read_optimizer(clipping, layer)
+
+
+def test_a_parameter_without_a_gradient_so_far_has_made_no_step():
+    model = torch.nn.ModuleDict({"used": torch.nn.Linear(3, 2), "late": torch.nn.Linear(3, 2)}).double()
+    optimizer = torch.optim.Adam(model.parameters(), RATE)
+    trained(lambda x: model["used"](x), optimizer)
+    with pytest.warns(UserWarning, match=r"late.weight, late.bias: without a gradient so far; .* from step 2"):
+        porting.read_optimizer(optimizer, model)
+
+
+@pytest.mark.parametrize("decay", [0.125, 0.5])
+def test_weights_that_are_tied_are_trained_once(decay, batches):
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.e, self.h, self.o = (torch.nn.Linear(3, n, bias=False) for n in (3, 3, 2))
+            self.h.weight = self.e.weight
+
+        def forward(self, x):
+            return self.o(self.h(torch.tanh(self.e(x))))
+
+    def grouped_by(model, decay):
+        tied = [{"params": [model.get_parameter("e.weight")], "weight_decay": decay}]
+        return torch.optim.AdamW([*tied, {"params": [model.get_parameter("o.weight")], "weight_decay": 0.0}], RATE)
+
+    model, optimizer = trained(model := Tied().double(), grouped_by(model, 0.125))
+    module = porting.trace(model, torch.zeros(4, 3, dtype=torch.float64), training=True).as_module("torch").train()
+    other, state = grouped_by(module, decay), porting.read_optimizer(optimizer, model)
+    if decay == 0.125:
+        porting.write_optimizer(other, state, module)
+        assert porting.prove_training((model, optimizer), (module, other), loss, batches[:4]).agrees
+    else:
+        with pytest.raises(ArgumentError, match="weight_decay 0.125 and 0.5 of e.weight"):
+            porting.write_optimizer(other, state, module)

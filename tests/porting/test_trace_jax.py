@@ -658,3 +658,14 @@ def test_the_command_writes_and_proves(tmp_path):
     done = CliRunner().invoke(cli.app, ["port", target, "--out", str(tmp_path / "out"), "--backends=jax", "--json"])
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout)["agree"] and (tmp_path / "out" / "net.py").exists()
+
+
+def test_what_an_original_with_complex_sums_computes_is_recorded_right(backend):
+    params = {"w": normal(6, 8, 2)}
+
+    def model(params, x):
+        y = jnp.einsum("bti,in->btn", x, params["w"][..., 0] + 1j * params["w"][..., 1])
+        return jnp.einsum("btn,bts->ns", y, jnp.conj(y[..., :2])).real
+
+    port = porting.trace(functools.partial(model, params), normal(2, 7, 6))
+    assert porting.prove(port, backend).agrees

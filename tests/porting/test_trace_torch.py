@@ -673,6 +673,35 @@ def test_a_hook_that_may_change_a_gradient_is_refused(hook):
         porting.trace(model, torch.randn(3, 4))
 
 
+LENT = {  # each may return what it is given, or a view of it
+    "dropout": lambda x: F.dropout(x, 0.5, training=False),
+    "dropout of a part": lambda x: F.dropout(F.dropout(x[:, 1:], 0.5, False), 0.5, False)[:, 1],
+    "einsum": lambda x: torch.einsum("ij->ji", x),
+    "meshgrid": lambda x: torch.meshgrid(x[0], x[0, :1], indexing="ij")[0],
+    "unsafe_chunk": lambda x: torch.unsafe_chunk(x, 1)[0],
+}
+
+
+@pytest.mark.parametrize("name", LENT)
+def test_what_may_be_the_argument_is_not_changed_in_place(name):
+    class Model(nn.Module):
+        def __init__(self, is_read):
+            super().__init__()
+            self.is_read = is_read
+
+        def forward(self, x):
+            x = x * 2
+            y = LENT[name](x)
+            y.mul_(3)
+            return (x, y) if self.is_read else y
+
+    x = torch.randn(3, 4, dtype=torch.float64)
+    with pytest.raises(errors.TranslationError, match=r"a result of aten\.\w+.*, which may be the argument"):
+        porting.trace(Model(is_read=True), x)
+    port = porting.trace(Model(is_read=False), x)
+    np.testing.assert_allclose(ops.convert_to_numpy(port(x.numpy())), Model(is_read=False)(x).numpy(), 1e-15)
+
+
 def test_a_model_that_cannot_be_exported_says_where():
     class Deciding(nn.Module):
         def forward(self, x):

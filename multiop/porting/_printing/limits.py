@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import operator
 import re
 import sys
 import threading
@@ -18,7 +19,12 @@ from multiop.porting._graph import Call, DType, Expression, Infix, Limit, Node, 
 
 # `resolution` is a number that people write, too, as are those of 16 bits but for the largest: only what is asked for
 _ALWAYS, _ASKED = ("min", "max", "eps", "tiny", "smallest_subnormal"), ("eps", "tiny", "resolution")
-_FACTORS = {"max": (0.5, 0.25, 0.7, -0.5, -0.7), "eps": (2, 4, 8, 10, 16, 100, 0.5)}
+# what people compute of one, `None`: `min / 2`, `1 - eps`
+_FORMS: dict[str, list[tuple[str, Any, Any]]] = {
+    "max": [("*", None, factor) for factor in (0.5, 0.25, 0.7, -0.5, -0.7)],
+    "eps": [("-", 1, None), ("-", None, 1), ("**", None, 0.5), *[("*", None, n) for n in (2, 4, 8, 10, 16, 100, 0.5)]],
+}
+_OPERATORS = {"*": operator.mul, "-": operator.sub, "**": operator.pow}
 _INTEGERS = {"ops.where", "ops.full", "ops.full_like", "ops.maximum", "ops.minimum", "ops.clip"}
 _asked: contextvars.ContextVar[Collection[str]]  # the limits that a model has asked for while it was traced
 _asked = contextvars.ContextVar("asked", default=())
@@ -76,20 +82,21 @@ def named(node: Node) -> Expression:
 def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
     for dtype in dict.fromkeys(dtypes):
         if type(number) is int and dtype in ("int32", "int64"):
-            function, info, names, factors = "iinfo", multiop.iinfo(dtype), ("min", "max"), {}
+            function, info, names = "iinfo", multiop.iinfo(dtype), ("min", "max")
         elif type(number) is float and dtype in _rows.FLOATS:
             function, info = "finfo", multiop.finfo(dtype)
-            few = info.bits < 32
-            names = (*_ALWAYS[: 2 if few else None], *(name for name in _ASKED if name in _asked.get()))
-            factors = {"max": _FACTORS["max"]} if few else _FACTORS
+            names = (*_ALWAYS[: 2 if info.bits < 32 else None], *(name for name in _ASKED if name in _asked.get()))
         else:
             continue
         of = int if function == "iinfo" else np.dtype(dtype).type
-        terms = [(name, 1) for name in names] + [(name, each) for name in factors for each in factors[name]]
-        for name, factor in terms:
-            if of(number) == of(getattr(info, name) * factor):  # readers write as few digits as a dtype needs
-                limit = Limit(function, DType(dtype, is_open=True), name)
-                return limit if factor == 1 else Infix("*", limit, factor)
+        for name in names:  # readers write as few digits as a dtype needs
+            bound, limit = getattr(info, name), Limit(function, DType(dtype, is_open=True), name)
+            if of(number) == of(bound):
+                return limit
+            for sign, *sides in _FORMS.get(name, ()) if function == "finfo" else ():
+                made = _OPERATORS[sign](*[bound if side is None else side for side in sides])
+                if of(number) == of(made) and not (info.bits < 32 and name == "eps" and sign == "*"):
+                    return Infix(sign, *[limit if side is None else side for side in sides])
     return number
 
 

@@ -31,7 +31,9 @@ def snake(kind: str) -> str:
     # `MoE`, `LoRA` and the `v2` of `GATv2` are words
     words = r"[A-Z][a-z](?:(?!V\d)[A-Z]){1,2}(?=[A-Z][a-z]|V\d|[\d_]|$)|(?<=[A-Z])v\d+|V\d+"
     name = re.sub(words, lambda word: f"_{word[0].lower()}_", name)
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?=[A-Z]{2})", "_", name).lower()
+    # a number ends a word, but for `2D`
+    ends = r"(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|(?<=\d)(?!D(?![a-z]))(?=[A-Z])|(?<=\dD)(?=[A-Z])"
+    name = re.sub(ends, "_", name).lower()
     name = "_" * kind.startswith("_") + re.sub(r"[\W_]+", "_", name).strip("_")
     name = re.sub(r"^([a-z]+)_net(?![a-z])", r"\1net", name)
     return name + "_" if keyword.iskeyword(name) or hasattr(_layers, name) or name in TAKEN else name

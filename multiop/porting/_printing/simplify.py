@@ -27,8 +27,7 @@ def simplify_graph(graph: Graph) -> list[Node]:
 
 def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Expression]:
     producers = {id(node.outputs[0]): node for node in nodes if len(node.outputs) == 1}
-    counts = collections.Counter(id(value) for node in nodes for value in _graph.values(node.expression))
-    counts.update(map(id, _graph.values(outputs)))
+    counts = _graph.count_uses(nodes, outputs)
 
     def change(expression: Expression) -> Expression:
         if _graph.is_call(expression, "ops.swapaxes", "ops.reshape"):

@@ -13,14 +13,10 @@ from multiop import errors
 from multiop.porting import _optimizers, _weights
 from multiop.porting.jax import weights
 
-SLOTS = {
-    "ScaleByAdamState": {"mu": "first", "nu": "second"},
-    "ScaleByRmsState": {"nu": "second"},
-    "ScaleByRmsWithCountState": {"nu": "second"},
-    "ScaleByRStdDevState": {"mu": "first", "nu": "second"},
-    "ScaleByRStdDevWithCountState": {"mu": "first", "nu": "second"},
-    "TraceState": {"trace": "momentum"},
-}
+_BOTH = ("ScaleByAdamState", "ScaleByRStdDevState", "ScaleByRStdDevWithCountState")
+SLOTS = {name: {"mu": "first", "nu": "second"} for name in _BOTH}
+SLOTS |= {name: {"nu": "second"} for name in ("ScaleByRmsState", "ScaleByRmsWithCountState")}
+SLOTS |= {"TraceState": {"trace": "momentum"}}
 
 
 def read(optimizer, model):

@@ -805,51 +805,35 @@ ENTRYWISE: dict[str, Row] = {
     "clamp": clamp,
 }
 
+_NAMED = (
+    "dot_general=product reduce=general_reduction reduce_precision psum=sum_over_mapped "
+    "bitcast_convert_type=bitcast reshape transpose squeeze slice=cut concatenate pad sort top_k "
+    "conv_general_dilated=conv reduce_window=general_pool select_and_gather_add=gathered_at_extremes "
+    "select_and_scatter_add=scattered_to_extremes eig approx_top_k=approximate_top_k qr eigh svd cholesky "
+    "triangular_solve fft=fourier "
+    ""
+)
 ROWS: dict[str, Row] = {
-    "dot_general": product,
+    **{name: globals()[row or name] for name, row in spellings(_NAMED).items()},
+    "dynamic_slice": dynamic_slice,
+    "dynamic_update_slice": dynamic_update,
+    "gather": gather,
     **{f"reduce_{op}": partial(reduction, op) for op in ("sum", "max", "min", "prod")},
     "reduce_and": partial(of_bits, "and", "all"),
     "reduce_or": partial(of_bits, "or", "any"),
     "reduce_xor": partial(of_bits, "xor", "odd"),
-    "reduce": general_reduction,
-    "reduce_precision": reduce_precision,
-    "psum": sum_over_mapped,
     **{op: partial(extreme_index, op) for op in ("argmax", "argmin")},
     **{op: partial(cumulative, op) for op in ("cumsum", "cumprod")},
     **{f"cum{name}": running(op) for name, op in spellings("max=maximum min=minimum logsumexp=logaddexp").items()},
-    "bitcast_convert_type": bitcast,
-    "reshape": reshape,
-    "transpose": transpose,
-    "squeeze": squeeze,
     "tile": lambda x, reps: call("ops.tile", x, tuple(reps)),
-    "slice": cut,
-    "concatenate": concatenate,
     "split": lambda x, sizes, axis, out: split(x, sizes, axis if axis < x.ndim - 1 else -1),
-    "pad": pad,
     "rev": lambda x, dimensions: call("ops.flip", x, axis=tuple(dimensions) if len(dimensions) > 1 else dimensions[0]),
     "stack": lambda *xs, axis: call("ops.stack", list(xs), axis=axis if axis < xs[0].ndim else -1),
     "unstack": lambda x, axis, out: tuple(Item(x, (*[slice(None)] * axis, i)) for i in range(len(out))),
-    "dynamic_slice": dynamic_slice,
-    "dynamic_update_slice": dynamic_update,
-    "gather": gather,
     "scatter": partial(scatter, "set"),
     **{f"scatter-{how}": partial(scatter, how) for how in ("add", "mul", "max", "min")},
     "scatter-sub": scatter_difference,
-    "sort": sort,
-    "top_k": top_k,
-    "conv_general_dilated": conv,
     **{f"reduce_window_{name}": partial(pooling, op) for name, op in spellings("max=max sum=add min=min").items()},
-    "reduce_window": general_pool,
-    "select_and_gather_add": gathered_at_extremes,
-    "select_and_scatter_add": scattered_to_extremes,
-    "eig": eig,
-    "approx_top_k": approximate_top_k,
-    "qr": qr,
-    "eigh": eigh,
-    "svd": svd,
-    "cholesky": cholesky,
-    "triangular_solve": triangular_solve,
-    "fft": fourier,
 }
 
 # functions of JAX's own that are jitted or have a derivative of their own, by the part of JAX that they are in

@@ -45,7 +45,6 @@ _COMPILED = 1000  # the most equations of an original that runs as one program: 
 _HASTE = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
-    "xla_disable_hlo_passes": "fusion",
 }
 _OF_KEYS = words("random_fold_in random_split slice squeeze reshape dynamic_slice gather broadcast_in_dim")
 
@@ -1012,17 +1011,11 @@ class _Reader:
     def _finish_graph(self, outputs: Expression) -> Graph:
         nodes = self._merge_tracked_norms(_graph.without_dead(self.nodes, outputs))
         nodes = _graph.without_dead(nodes, outputs)
-        counts: collections.Counter[int] = collections.Counter()
-
-        def count(part: Expression) -> Expression:
-            counts[id(part)] += 1
-            return part
+        counts = _graph.count_uses(nodes, outputs)
 
         def written(part: Expression) -> Expression:
             return patterns.dropout(part, self.made, counts) or patterns.einsum_as_matmul(part, self.made)
 
-        for expression in (*[node.expression for node in nodes], outputs):
-            _graph.rebuild(expression, count)
         for node in nodes:
             node.expression = _graph.rebuild(node.expression, written)
             if len(node.outputs) == 1:

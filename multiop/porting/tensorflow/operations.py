@@ -1036,13 +1036,29 @@ _BINARY = (
     "BitwiseXor=bitwise_xor Equal=equal NotEqual=not_equal Less=less LessEqual=less_equal Greater=greater "
     "GreaterEqual=greater_equal"
 )
+_NAMED = (
+    "Bitcast=bitcast TruncateDiv=truncated_quotient Pow=power Polygamma=polygamma BiasAdd=bias_add MatMul=matmul "
+    "CumulativeLogsumexp=cumulative_logsumexp EuclideanNorm=length Squeeze=squeeze Transpose=transpose "
+    "Unpack=unpack ConcatV2=concatenate StridedSlice=strided_slice Slice=cut XlaDynamicUpdateSlice=update_block "
+    "Tile=tile BroadcastTo=broadcast MirrorPad=mirror_pad ReverseV2=flip SpaceToBatchND=to_batch "
+    "BatchToSpaceND=from_batch MatrixBandPart=band MatrixInverse=inverse MatrixSolve=solve "
+    "MatrixTriangularSolve=solve_triangular Svd=svd SelfAdjointEigV2=eigh MatrixDiagV3=diagonal_matrix "
+    "MatrixDiagPartV3=main_diagonal MatrixSetDiagV3=with_diagonal Relu6Grad=relu6_gradient EluGrad=elu_gradient "
+    "SeluGrad=selu_gradient StridedSliceGrad=slice_gradient BiasAddGrad=bias_gradient "
+    "FusedBatchNormV3=fused_batch_norm ResizeNearestNeighbor=resize_nearest ScaleAndTranslate=scale_and_translate "
+    "CropAndResize=crop_and_resize ExtractImagePatches=patches "
+    "SparseSoftmaxCrossEntropyWithLogits=sparse_cross_entropy SoftmaxCrossEntropyWithLogits=cross_entropy "
+    "GatherV2=gather GatherNd=gather_nd SelectV2=where Select=where_rows OneHot=one_hot "
+    "ReverseSequence=reverse_sequence Bincount=counts_of_all DenseBincount=counts HistogramFixedWidth=histogram "
+    "Bucketize=bucketize Range=arange"
+)
 ROWS: dict[str, Row] = {
+    **{name: globals()[row] for name, row in spellings(_NAMED).items()},
     # entry by entry
     **{name: unary(op) for name, op in _UNARY.items()},
     "LeakyRelu": lambda x, alpha=0.2: call("ops.leaky_relu", x, negative_slope=alpha),
     "ClipByValue": lambda t, clip_value_min, clip_value_max: call("ops.clip", t, clip_value_min, clip_value_max),
     "Cast": lambda x, out: cast(x, out.dtype),
-    "Bitcast": bitcast,
     **dict.fromkeys(("Identity", "Snapshot", "EnsureShape", "CheckNumerics"), only_operand),
     # arithmetic
     **dict.fromkeys(("Add", "AddV2"), partial(infix, "+", "add")),
@@ -1050,8 +1066,6 @@ ROWS: dict[str, Row] = {
     "Mul": partial(infix, "*", "multiply"),
     **dict.fromkeys(("RealDiv", "Div"), partial(infix, "/", "divide")),
     **{name: binary(op) for name, op in spellings(_BINARY).items()},
-    "TruncateDiv": truncated_quotient,
-    "Pow": power,
     "SquaredDifference": lambda x, y: call("ops.square", Infix("-", x, y)),
     **{op.title(): partial(extremum, op) for op in ("maximum", "minimum")},
     "Atan2": lambda y, x: call("ops.arctan2", y, x),
@@ -1060,12 +1074,9 @@ ROWS: dict[str, Row] = {
     "Xdivy": partial(unless_zero, lambda x, y: Infix("/", x, y)),
     "Igamma": lambda a, x: call("ops.gammainc", a, x),
     "Igammac": lambda a, x: call("ops.gammaincc", a, x),
-    "Polygamma": polygamma,
     "Complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),
     "AddN": lambda inputs: functools.reduce(partial(Infix, "+"), inputs),
-    "BiasAdd": bias_add,
     # products
-    "MatMul": matmul,
     **{f"BatchMatMul{version}": batch_matmul for version in ("", "V2", "V3")},
     "Einsum": lambda inputs, equation: call("ops.einsum", equation.replace(" ", ""), *inputs),
     # reductions
@@ -1073,42 +1084,18 @@ ROWS: dict[str, Row] = {
     "ArgMax": lambda input, dimension: call("ops.argmax", input, axis=dimension),
     "ArgMin": lambda input, dimension: call("ops.argmin", input, axis=dimension),
     **{op.title(): partial(cumulative, op) for op in ("cumsum", "cumprod")},
-    "CumulativeLogsumexp": cumulative_logsumexp,
-    "EuclideanNorm": length,
     "L2Loss": lambda x: Infix("/", call("ops.sum", call("ops.square", x)), 2),
     # shapes
     "Reshape": lambda tensor, shape, out: write_reshape(tensor, out),
     "ExpandDims": lambda input, dim: call("ops.expand_dims", input, dim),
-    "Squeeze": squeeze,
-    "Transpose": transpose,
     "Pack": lambda values, axis=0: call("ops.stack", list(values), axis=axis),
-    "Unpack": unpack,
-    "ConcatV2": concatenate,
     **dict.fromkeys(("Split", "SplitV"), split_at),
-    "StridedSlice": strided_slice,
-    "Slice": cut,
-    "XlaDynamicUpdateSlice": update_block,
-    "Tile": tile,
-    "BroadcastTo": broadcast,
     **dict.fromkeys(("Pad", "PadV2"), pad),
-    "MirrorPad": mirror_pad,
-    "ReverseV2": flip,
     "Roll": lambda input, shift, axis: call("ops.roll", input, shift, axis=axis),
-    "SpaceToBatchND": to_batch,
-    "BatchToSpaceND": from_batch,
     "DepthToSpace": lambda x, block_size, data_format="NHWC": call("ops.depth_to_space", x, block_size),
     "SpaceToDepth": lambda x, block_size, data_format="NHWC": call("ops.space_to_depth", x, block_size),
-    "MatrixBandPart": band,
     # matrices
-    "MatrixInverse": inverse,
-    "MatrixSolve": solve,
-    "MatrixTriangularSolve": solve_triangular,
     "Qr": lambda input, full_matrices=False: call("ops.qr", input, mode="complete" if full_matrices else "reduced"),
-    "Svd": svd,
-    "SelfAdjointEigV2": eigh,
-    "MatrixDiagV3": diagonal_matrix,
-    "MatrixDiagPartV3": main_diagonal,
-    "MatrixSetDiagV3": with_diagonal,
     "Cross": lambda a, b: call("ops.cross", a, b),
     # gradients
     "TanhGrad": lambda y, dy: Infix("*", dy, Infix("-", 1, call("ops.square", y))),
@@ -1117,18 +1104,13 @@ ROWS: dict[str, Row] = {
     "RsqrtGrad": lambda y, dy: Infix("*", dy, Infix("*", -0.5, call("ops.power", y, 3))),
     **dict.fromkeys(("InvGrad", "ReciprocalGrad"), reciprocal_gradient),
     "ReluGrad": lambda gradients, features: call("ops.where", call("ops.greater", features, 0), gradients, 0),
-    "Relu6Grad": relu6_gradient,
     "LeakyReluGrad": lambda gradients, features, alpha=0.2: call(
         "ops.where", call("ops.greater", features, 0), gradients, Infix("*", gradients, alpha)
     ),
-    "EluGrad": elu_gradient,
-    "SeluGrad": selu_gradient,
-    "StridedSliceGrad": slice_gradient,
     "SoftplusGrad": lambda gradients, features: Infix("*", gradients, call("ops.sigmoid", features)),
     "SoftsignGrad": lambda gradients, features: Infix(
         "/", gradients, call("ops.square", Infix("+", 1, call("ops.abs", features)))
     ),
-    "BiasAddGrad": bias_gradient,
     # Fourier transforms
     **{f"FFT{name}": partial(fourier, count, False) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
     **{f"IFFT{name}": partial(fourier, count, True) for name, count in (("", 1), ("2D", 2), ("3D", 3))},
@@ -1140,39 +1122,22 @@ ROWS: dict[str, Row] = {
     **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), conv_transpose),
     **{name: partial(pool, "max_pool") for name in ("MaxPool", "MaxPool3D")},
     **{name: partial(pool, "average_pool") for name in ("AvgPool", "AvgPool3D")},
-    "FusedBatchNormV3": fused_batch_norm,
     # images
     **{f"Resize{kind.title()}": partial(resize, kind) for kind in ("bilinear", "bicubic", "area")},
-    "ResizeNearestNeighbor": resize_nearest,
-    "ScaleAndTranslate": scale_and_translate,
-    "CropAndResize": crop_and_resize,
     "RGBToHSV": lambda x: call("rgb_to_hsv", x),
     "HSVToRGB": lambda x: call("hsv_to_rgb", x),
     "AdjustContrastv2": lambda images, contrast_factor: call("adjust_contrast", images, contrast_factor),
     "AdjustHue": lambda images, delta: call("adjust_hue", images, delta),
     "AdjustSaturation": lambda images, scale: call("adjust_saturation", images, scale),
-    "ExtractImagePatches": patches,
-    "SparseSoftmaxCrossEntropyWithLogits": sparse_cross_entropy,
-    "SoftmaxCrossEntropyWithLogits": cross_entropy,
     # indices and masks
-    "GatherV2": gather,
     "ResourceGather": lambda resource, indices, batch_dims=0: gather(resource, indices, 0, batch_dims),
     "TensorListGetItem": lambda input_handle, index, element_shape=None: call("ops.take", input_handle, index, axis=0),
-    "GatherNd": gather_nd,
-    "SelectV2": where,
-    "Select": where_rows,
     "TopKV2": lambda input, k, sorted=True: call("ops.top_k", input, k),
-    "OneHot": one_hot,
     "ScatterNd": lambda indices, updates, shape: call("ops.scatter", indices, updates, tuple(shape)),
     "TensorScatterSub": lambda tensor, indices, updates: call(
         "ops.scatter_update", tensor, indices, call("ops.negative", updates), reduction="add"
     ),
-    "ReverseSequence": reverse_sequence,
     # counting and segments
-    "Bincount": counts_of_all,
-    "DenseBincount": counts,
-    "HistogramFixedWidth": histogram,
-    "Bucketize": bucketize,
     **{f"UnsortedSegment{op.title()}": partial(unsorted_segments, op) for op in ("sum", "prod", "max", "min")},
     **{f"Segment{op.title()}": partial(segments, op) for op in ("sum", "mean", "prod", "max", "min")},
     **{f"Segment{op.title()}V2": partial(segments, op) for op in ("sum", "prod", "max", "min")},
@@ -1188,5 +1153,4 @@ ROWS: dict[str, Row] = {
     "InTopKV2": lambda predictions, targets, k: call("ops.in_top_k", targets, predictions, k),
     # creation
     "Fill": lambda dims, value, out: full(out.shape, value, out.dtype),
-    "Range": arange,
 }

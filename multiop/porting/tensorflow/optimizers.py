@@ -20,6 +20,7 @@ SLOTS = {
 }
 OPTIONS = ("momentum", "nesterov", "beta_1", "beta_2", "epsilon", "amsgrad", "rho", "centered")
 EPSILON = {"adam": "the root", "adamw": "the root", "rmsprop": "the square"}
+CLIPS = ("clipnorm", "clipvalue", "global_clipnorm")
 ALONE = ("use_ema", "gradient_accumulation_steps", "loss_scale_factor")
 
 
@@ -27,6 +28,8 @@ def read(optimizer, model):
     kind, options = kind_of(optimizer), options_of(optimizer, model)
     if not optimizer.built:
         raise errors.ArgumentError("the optimizer has made no step yet")
+    if clips := [f"{name} {x}" for name in CLIPS if (x := getattr(optimizer, name, None))]:
+        warnings.warn(f"Keras's optimizer clips gradients ({clips[0]}), which the state does not say", stacklevel=3)
     scale = scale_of(kind, options)
     slots = {
         slot: {name: weights.to_numpy(x) / (scale if slot == "momentum" else 1) for name, x in held.items()}
@@ -71,6 +74,7 @@ def kind_of(optimizer):
     own = [kind.__name__ for kind in type(optimizer).__mro__ if kind.__module__.startswith("keras.")]
     if not isinstance(optimizer, keras.optimizers.Optimizer) or own[0] not in KINDS:
         raise errors.ArgumentError(f"optimizer must be one of {', '.join(KINDS)}, got {type(optimizer).__name__}")
+    _optimizers.check_class(optimizer, getattr(keras.optimizers, own[0]), "update_step")
     alone = [name for name in ALONE if getattr(optimizer, name, None)]
     if alone:
         raise errors.ArgumentError(f"{alone[0]} is an option that Keras alone has")

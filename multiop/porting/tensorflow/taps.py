@@ -102,12 +102,8 @@ def names(model, layers):
 
 
 KINDS = {  # the class that has the same suspects
-    "BatchNormalization": "BatchNorm",
-    "LayerNormalization": "LayerNorm",
-    "GroupNormalization": "GroupNorm",
-    "RMSNormalization": "RMSNorm",
-    "Embedding": "Embedding",
-    "Dense": "Dense",
+    **{f"{kind}alization": kind for kind in ("BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm")},
+    **{kind: kind for kind in ("Embedding", "Dense")},
     **{f"Conv{n}D": "Conv" for n in (1, 2, 3)},
     **{f"MaxPooling{n}D": "MaxPool" for n in (1, 2, 3)},
     **{f"AveragePooling{n}D": "AvgPool" for n in (1, 2, 3)},

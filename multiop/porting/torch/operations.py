@@ -466,6 +466,7 @@ def instance_norm(input, weight, bias, running_mean, running_var, use_input_stat
 def attention(query, key, value, out, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False):
     mask = attn_mask if attn_mask is not None and attn_mask.dtype == "bool" else None
     bias = attn_mask if mask is None else None
+    scale = None if isinstance(size := query.shape[-1], int) and scale == size**-0.5 else scale
     if is_causal and query.shape[-2] != key.shape[-2]:  # the first query sees the first key
         shape = (query.shape[-2], key.shape[-2])
         mask, is_causal = call("ops.tril", call("ops.ones", shape, dtype=DType("bool"))), False
@@ -1107,7 +1108,7 @@ _FLOATING = (  # functions of floats whose names are multiop's
     "sqrt tan tanh"
 )
 _SAME = (
-    "abs angle bitwise_not ceil floor imag isfinite isinf isnan log_sigmoid logical_not real relu relu6 round sign "
+    "abs angle ceil floor imag isfinite isinf isnan log_sigmoid logical_not real relu relu6 round sign "
     "signbit square trunc view_as_complex view_as_real"
 )
 
@@ -1222,6 +1223,7 @@ ROWS: dict[str, Row] = {
     "linalg_matrix_norm": matrix_norm,
     # shapes
     "view": lambda self, size, out: reshape(self, out),
+    "bitwise_not": lambda self: call("ops.logical_not" if self.dtype == "bool" else "ops.bitwise_not", self),
     "reshape": lambda self, shape, out: reshape(self, out),
     "_unsafe_view": lambda self, size, out: reshape(self, out),
     "unflatten": lambda self, dim, sizes, out: reshape(self, out),
@@ -1233,6 +1235,9 @@ ROWS: dict[str, Row] = {
     "expand_as": lambda self, other, out: expand(self, out),
     "broadcast_tensors": lambda tensors, out: tuple(map(expand, tensors, out)),
     "broadcast_to": lambda self, size, out: expand(self, out),
+    "meshgrid": lambda tensors, out, indexing="ij": (
+        call("ops.meshgrid", *tensors, indexing=indexing) if len(out) > 1 else (reshape(tensors[0], out[0]),)
+    ),
     "select": lambda self, dim, index: Item(self, along(self, dim, index)),
     "slice": cut,
     "narrow": lambda self, dim, start, length, out: cut(self, out, dim, start, add_sizes(start, length)),

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
+
 import torch
 
 from multiop import errors
-from multiop.porting import _optimizers
+from multiop.porting import _optimizers, _weights
+from multiop.porting._rows import spellings
 from multiop.porting.torch.weights import numpy_dtype, to_numpy, to_tensor
 
 # the most special class first
@@ -17,15 +20,9 @@ SLOTS = {
     "adamw": ADAM,
     "rmsprop": {"square_avg": "second", "momentum_buffer": "momentum", "grad_avg": "first"},
 }
-OPTIONS = {  # by Keras's names
-    "lr": "learning_rate",
-    "momentum": "momentum",
-    "nesterov": "nesterov",
-    "eps": "epsilon",
-    "amsgrad": "amsgrad",
-    "alpha": "rho",
-    "centered": "centered",
-}
+OPTIONS = spellings(  # by Keras's names
+    "lr=learning_rate momentum=momentum nesterov=nesterov eps=epsilon amsgrad=amsgrad alpha=rho centered=centered"
+)
 EPSILON = {"adam": "the corrected root", "adamw": "the corrected root", "rmsprop": "the root"}
 
 
@@ -44,6 +41,12 @@ def read(optimizer, model):
     if len(steps) > 1:
         raise errors.ArgumentError(f"parameters have made different numbers of steps: {sorted(steps)}")
     step = max(steps, default=None if kind == "sgd" else 0)
+    if steps and (late := [name for name, x in names.items() if x not in optimizer.state]):
+        warnings.warn(
+            f"{_weights.abridge(late)}: without a gradient so far; PyTorch counts steps from the first one on, the other "
+            f"optimizer goes on from step {step}",
+            stacklevel=3,
+        )
     return _optimizers.OptimizerState(kind, step, slots, options, frozen)
 
 
@@ -67,7 +70,8 @@ def write(optimizer, state, model):
 def kind_of(optimizer):
     if isinstance(optimizer, torch.optim.Optimizer):
         for name, kind in KINDS.items():
-            if isinstance(optimizer, getattr(torch.optim, name)):
+            if isinstance(optimizer, own := getattr(torch.optim, name)):
+                _optimizers.check_class(optimizer, own, "step")
                 return kind
     raise errors.ArgumentError(f"optimizer must be one of {', '.join(KINDS)}, got {type(optimizer).__name__}")
 

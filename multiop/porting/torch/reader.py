@@ -45,6 +45,7 @@ _IGNORED = words(  # where and how a tensor is kept, and how a result is compute
     "compute_mode copy cudnn_enable cudnn_enabled device generator implicit layout memory_format non_blocking out_int32 "
     "pin_memory sorted sparse sparse_grad stable"
 )
+_LENDING = words("dropout einsum meshgrid unsafe_chunk unsafe_split unsafe_split_with_sizes")  # may return an argument
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
 _Names: TypeAlias = dict[_objects.Path, dict[int, str]]  # where a tensor is -> axis -> the name of its size
@@ -126,11 +127,14 @@ def _read_repeated(
                 raise (errors.TranslationError(_graph.list_missing(missing)) if missing else error) from error
         for block in _changes_without_gradient(program.graph):
             missing["a change under no_grad of a tensor that has a gradient"].append(_where(block))
+        for call in _changed_while_lent(program.graph):
+            words = f"a change in place of a result of {call.target}, which may be the argument that is read afterwards"
+            missing[words].append(_where(call))
         if _is_mapped(program.graph) or _casts(program.graph) or _changes_a_view(program.graph, has_parts=True):
             program = _decompose_calls(program, {})
-        program, stuck = _translatable(program, kind)
         modules = _first_paths(model) if isinstance(model, torch.nn.Module) else {}
-        graph = _Reader(program, kind, missing, partial, stuck, names=names, modules=modules).graph
+        read = functools.partial(_Reader, kind=kind, names=names, modules=modules)
+        graph = _read_translatable(program, read, missing, partial)
     unseen = _missed_updates(model, graph, changed) if changed else []
     if differs and not _graph.draws(graph.nodes):
         unseen.append("something that is kept from call to call, but is no buffer")
@@ -181,15 +185,12 @@ def _dtypes_told(model: torch.nn.Module, given: _Given) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        (own, theirs) = (
-            {x.dtype for x in tensors if x.is_floating_point()}
-            for tensors in (model.parameters(), [x for x, _ in given.tensors.values()])
-        )
-        if isinstance(error, RuntimeError) and "dtype" in str(error) and own and theirs - own:
-            names = (", ".join(sorted(str(dtype) for dtype in dtypes)) for dtypes in (theirs, own))
+        own, theirs = ({x.dtype for x in each} for each in (model.parameters(), (x for x, _ in given.tensors.values())))
+        is_told = isinstance(error, RuntimeError) and re.search("dtype|datatype|scalar type", str(error))
+        if is_told and own and theirs - own:
+            names = [", ".join(sorted(map(str, dtypes))) for dtypes in (theirs, own)]
             raise errors.TranslationError(
-                f"the model raised {error}; the inputs are {next(names)}, the parameters {next(names)}: cast the one or "
-                f"the other, as model.to({sorted(map(str, theirs - own))[0]}) does"
+                f"the model raised {error}; the inputs are {names[0]}, the parameters {names[1]}: cast the one or the other"
             ) from error
 
 
@@ -203,6 +204,8 @@ class _Given:
 
     def __init__(self, arguments: dict[str, Any]):
         self.arguments = arguments
+        if others := [x for _, x in _objects.tensors(arguments) if not isinstance(x, torch.Tensor)]:
+            raise errors.ArgumentTypeError(f"inputs must be tensors of PyTorch, got {type(others[0]).__name__}")
         self.tensors = {path: (x, _internals.version(x)) for path, x in _objects.tensors(arguments)}
         self.settings = dict(_objects.settings(arguments))
 
@@ -287,16 +290,16 @@ def _mark_stopped(graph: Any, specs: Any) -> None:
                     spec.arg.name = stopped.name
 
 
-def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
-    """Return a program in which calls without a row are those that PyTorch itself makes of them.
+def _read_translatable(program: Any, read: Callable[..., _Reader], missing: dict[str, Any], partial: bool) -> Graph:
+    """Return the graph of a program in which calls without a row are those that PyTorch itself makes of them.
 
-    If some are left that have no row, it is the same program, and the lines in the user's source that have them.
+    If some are left that have no row, it is that of the same program, and an error names the lines that have them.
     """
-    changed, done, places = program, set(), set()
+    changed, done = program, set()
     while True:
-        reader = _Reader(changed, kind, collections.defaultdict(list), partial=False, tries=True)
+        reader = read(changed)
         if not reader.untranslated:
-            return changed, set()
+            return reader.finish(missing)
         places = {place for where in reader.missing.values() for place in where}
         known = _internals.decompositions()
         calls_left = [target for target in reader.untranslated if _internals.is_operation(target)]
@@ -307,7 +310,7 @@ def _translatable(program: Any, kind: str) -> tuple[Any, set[str]]:
         }
         table = {target: made for target, made in table.items() if made is not None}
         if not table.keys() - done:
-            return program, places
+            return read(program, partial=partial).finish(missing, places)
         done |= table.keys()
         changed = _decompose_calls(changed, table)
 
@@ -661,6 +664,26 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
     return False
 
 
+def _changed_while_lent(graph: Any) -> Iterator[Any]:
+    """Yield the calls that may return an argument's memory, unknown to the export, where a change shows in both."""
+    nodes = list(_with_blocks(graph))
+    order = {node: number for number, node in enumerate(nodes)}
+    calls = [node for node in nodes if str(node.target).removeprefix("aten.").partition(".")[0] in _LENDING]
+    calls = [call for call in calls if "einsum" not in str(call.target) or len(call.args[1]) == 1]
+    results = [(call, y) for call in calls for y in (call, *call.users) if y is call or y.target is operator.getitem]
+    lent = {_storage(y): call for call, y in results if _tensor(y) is not None}
+    for node in nodes:
+        call, seen = lent.get(_storage(changed) if (changed := _mutated_tensor(node)) else None), set()
+        while call not in (None, *seen):
+            seen.add(call)
+            memory, made = {_storage(x) for x in call.all_input_nodes}, {call}
+            made |= {x for x in nodes if not made.isdisjoint(x.all_input_nodes) and not made.add(x)}
+            others = [x for x in nodes if _storage(x) in memory and x not in made]
+            if any(order[user] > order[node] for x in others for user in x.users):
+                yield call
+            call = next((lent[each] for each in memory if each in lent), None)
+
+
 def _statistics(node: Any) -> list[Any]:
     """Return the running statistics that a normalization changes."""
     is_normalization = str(node.target) in ("aten.batch_norm.default", "aten.instance_norm.default")
@@ -789,22 +812,19 @@ class _Reader:
         self,
         program: Any,
         kind: str,
-        missing: dict[str, list[str]],
-        partial: bool,
-        stuck: Collection[str] = (),
-        tries: bool = False,
-        names: _Names | None = None,
-        modules: Mapping[str, str] | None = None,
+        names: _Names,
+        modules: Mapping[str, str],
+        partial: bool = False,
     ):
-        self.program, self.partial = program, partial
-        self.modules = modules or {}  # a path of a module that has several -> the first of them
+        self.program, self.kind, self.partial = program, kind, partial
+        self.modules = modules  # a path of a module that has several -> the first of them
         self.untranslated: set[Any] = set()  # the calls that have no translation
         self.normalized: set[str] = set()  # the batch normalizations whose new statistics a statement returns
         self.entries: dict[Any, Expression] = {}  # node -> what stands for it
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
         self.nodes: list[Node] = []
         self.origins = _origins(list(_with_blocks(program.graph)))  # node -> the node whose tensor it is
-        self.missing = missing
+        self.missing: dict[str, list[str]] = collections.defaultdict(list)
         self.symbols: dict[str, str] = {}
         self.made: dict[int, Node] = {}  # a value -> the statement that computes it
         self.current: Any = None
@@ -816,21 +836,24 @@ class _Reader:
         self.params: dict[str, Any] = {}
         self.frozen: list[str] = []
         self.state: dict[str, Any] = {}
-        self._name_sizes(names or {})
+        self._name_sizes(names)
         self._placeholders()
         self.tracked = self._tracked_submodules()
         for node in program.graph.nodes:
             self._read(node)
-        if tries:
-            return
-        stuck_at = {name: places for name, places in self.missing.items() if not stuck or set(stuck) & set(places)}
-        if self.missing:
-            raise errors.TranslationError(_graph.list_missing(stuck_at or self.missing))
+
+    def finish(self, missing: dict[str, list[str]], stuck: Collection[str] = ()) -> Graph:
+        """Return the graph, or raise for what is missing, of that what is at the lines in `stuck`."""
+        missing = missing | self.missing
+        stuck_at = {name: places for name, places in missing.items() if not stuck or set(stuck) & set(places)}
+        if missing:
+            raise errors.TranslationError(_graph.list_missing(stuck_at or missing))
         outputs = self._outputs()
         nodes = _graph.without_dead(self.nodes, outputs)
-        self.graph = Graph(kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, "PyTorch")
-        self.graph.paths, self.graph.constants = self._paths()
-        self.graph.guards, self.graph.frozen = self._guards(), self.frozen
+        graph = Graph(self.kind, self.inputs, self.params, self.state, nodes, outputs, self.leaves, "PyTorch")
+        graph.paths, graph.constants = self._paths()
+        graph.guards, graph.frozen = self._guards(), self.frozen
+        return graph
 
     # inputs and leaves
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import pickle
 from collections.abc import Mapping
 
 import ml_dtypes
@@ -117,6 +118,9 @@ def _is_of_numpy(dtype):
 def read_file(path):
     try:
         entries = torch.load(path, map_location="cpu", weights_only=True)
+    except pickle.UnpicklingError as error:
+        way = "if you trust it, read_weights(torch.load(path, weights_only=False))"
+        raise errors.ArgumentError(f"{path.name}: it holds more than tensors: {way}") from error
     except (RuntimeError, EOFError) as error:
         raise errors.ArgumentError(
             f"{path.name}: PyTorch cannot read it: {str(error).partition(chr(10))[0] or 'it is cut short'}"
