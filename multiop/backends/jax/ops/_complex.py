@@ -54,8 +54,7 @@ def keep_digits(logarithm, z):
     """Return a logarithm, by that of `2 * z` where XLA's log1p loses digits in float64: jax-ml/jax#39707."""
     if z.dtype == jnp.complex64:
         return logarithm(z)
-    length = jnp.abs(z)
-    unit = jnp.where(jnp.abs(length - 0.81) < 0.05, 2, 1).astype(length.dtype)
+    unit = jnp.where(jnp.abs(jnp.abs(z) - 0.81) < 0.05, 2.0, 1.0)
     return shift_real(logarithm(jax.lax.complex(jnp.real(z) * unit, jnp.imag(z) * unit)), -logarithm(unit))
 
 

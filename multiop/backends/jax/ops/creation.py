@@ -63,10 +63,9 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
 
 
 def _space_evenly(ends, floats, num, endpoint, dtype, axis):
-    start, stop = floats
-    given = dtypes.name(start.dtype)
-    wide = jnp.promote_types(start.dtype, np.float32)
-    start, stop = start.astype(wide), stop.astype(wide)
+    given = dtypes.name(floats[0].dtype)
+    wide = jnp.promote_types(floats[0].dtype, np.float32)
+    start, stop = (x.astype(wide) for x in floats)
     unit = jnp.where(jnp.isfinite(stop - start), 1, 4).astype(wide)  # the distance of large numbers overflows
     delta, parts = stop / unit - start / unit, num - endpoint
     index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * delta.ndim)
