@@ -116,6 +116,37 @@ class NormTwice(tf.Module):
         return self.norm(tf.tanh(tf.matmul(self.norm(x, training), self.w)), training)
 
 
+class Borrowing(tf.Module):
+    """Has layers that call one which lies elsewhere, beside one of their own with the name that it has there."""
+
+    class Line(tf.Module):
+        def __init__(self, seed):
+            super().__init__()
+            self.norm, self.w = Norm(3), weight(3, 3, seed=seed)
+
+        def __call__(self, x, training=False):
+            rows = tf.constant(np.linspace(-1, 1, 27).reshape(9, 3))[:3]  # an array that stays with the layer
+            return self.norm(tf.tanh(tf.matmul(x, self.w)), training) + tf.matmul(x, rows)
+
+    class Layer(tf.Module):
+        def __init__(self, borrowed, seed):
+            super().__init__()
+            self.borrowed, self.line = borrowed, Borrowing.Line(seed)
+
+        def __call__(self, x, training=False):
+            return self.borrowed(x, training) - tf.tanh(self.line(x, training)) * self.borrowed(2 * x, training)
+
+    def __init__(self):
+        super().__init__()
+        self.line = Borrowing.Line(1)
+        self.layers = [Borrowing.Layer(self.line, seed) for seed in (2, 3)]
+
+    def __call__(self, x, training=False):
+        for layer in self.layers:
+            x = layer(x, training)
+        return x
+
+
 class Recurrent(tf.Module):
     """Loops: over time, counted, as long as something holds; a choice."""
 
@@ -173,6 +204,8 @@ MODELS = {
     "counter": (Counter, drawn(3, 4)),
     "changing": (Changing, drawn(3, 4)),
     "norm twice, training": (NormTwice, drawn(3, 4, 4, 3)),
+    "borrowing": (Borrowing, drawn(3, 2, 2, 3)),
+    "borrowing, training": (Borrowing, drawn(3, 2, 2, 3)),
     "recurrent": (Recurrent, drawn(3, 5, 3)),
     "custom": (Custom, drawn(3, 3)),
     "tied": (Tied, drawn(3, 4)),
@@ -185,11 +218,9 @@ def made(name):
     model, training = make(), name.endswith("training")
     port = porting.trace(model, x, training=training)
     call = functools.partial(model, training=True) if training else model
-    names = {
-        name: variable
-        for name, variable in porting.tensorflow.weights._read_variables(model)[0].items()
-        if name != "output"
-    }
+    variables = porting.tensorflow.weights._read_variables(model)[0]
+    first = {id(variable): name for name, variable in reversed(variables.items())}
+    names = {name: variables[name] for name in first.values()}  # a variable that has several names has the first
     return port, x, tensorflow_rows.original(tf.function(call, autograph=False), [x], names)
 
 

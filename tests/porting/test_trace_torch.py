@@ -100,6 +100,37 @@ class Twice(nn.Module):
         return self.line(self.line(x)) * self.scale + self.count
 
 
+class Borrowing(nn.Module):
+    """Has layers that call one which lies elsewhere, beside one of their own with the name that it has there."""
+
+    class Line(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.into, self.norm, self.out = nn.Linear(4, 4), nn.BatchNorm1d(4), nn.Linear(4, 4)
+            self.register_buffer("scale", torch.arange(4.0))
+
+        def forward(self, x):
+            return self.out(torch.tanh(self.norm(self.into(x)) * self.scale))
+
+    class Layer(nn.Module):
+        def __init__(self, borrowed):
+            super().__init__()
+            self.borrowed, self.line = borrowed, Borrowing.Line()
+
+        def forward(self, x):
+            return self.borrowed(x) - F.relu(self.line(x)) * self.borrowed(2 * x)
+
+    def __init__(self):
+        super().__init__()
+        self.line = Borrowing.Line()
+        self.layers = nn.ModuleList([Borrowing.Layer(self.line) for _ in range(2)])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
 class Dense(nn.Module):
     """Gives each layer the list of all results before it."""
 
@@ -184,6 +215,7 @@ MODELS = {
     "recurrent": (Recurrent, lambda: (normal(3, 5, 3),)),
     "tied": (Tied, lambda: (normal(3, 4),)),
     "twice": (Twice, lambda: (normal(3, 4),)),
+    "borrowing": (Borrowing, lambda: (normal(3, 4),)),
     "shuffled": (Shuffled, lambda: (normal(3, 3, 6, 5),)),
     "counting": (Counting, lambda: (normal(3, 4),)),
     "dense": (Dense, lambda: (normal(5, 4),)),

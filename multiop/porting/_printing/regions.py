@@ -106,6 +106,7 @@ class Outline:
         self._by_key: dict[Any, Function] = {}
         self._inside: dict[int, list[Node | Region]] = {}  # a function in an expression -> what is in it
         _fill_scopes(graph.nodes)
+        _part_scopes(graph.nodes)
         _lift_updates(graph.nodes)
         nodes = simplify_graph(graph)
         self._find_customs([node.expression for node in nodes])
@@ -350,6 +351,20 @@ def _fill_scopes(nodes: Sequence[Node]) -> None:
         if not node.scopes:
             pairs = zip(before.scopes, after.scopes, strict=False)
             node.scopes = tuple(a for a, b in pairs if a.key == b.key)
+
+
+def _part_scopes(nodes: Sequence[Node]) -> None:
+    """Let a submodule that another one calls, but does not hold, own no leaves: it is given them as tensors."""
+    for node in nodes:
+        scopes: list[Scope] = []
+        for scope in node.scopes:
+            around = scopes[-1].path if scopes else "*"  # a block of several submodules holds what it calls
+            if not around.startswith("*") and not f"{scope.path}.".startswith(_prefix(scopes[-1])):
+                scope = dataclasses.replace(scope, path=f"{around}.({scope.path})")  # no leaf has such a name
+            scopes.append(scope)
+        node.scopes = tuple(scopes)
+        for body in _graph.bodies(node.expression):
+            _part_scopes(body.nodes)
 
 
 def _lift_updates(nodes: Sequence[Node]) -> None:
