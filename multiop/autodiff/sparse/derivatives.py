@@ -76,7 +76,11 @@ def sparse_jacobian(
         >>> J(ops.array([1.0, 2.0, 3.0, 4.0, 5.0])).toarray()[0].tolist()
         [2.0, 1.0, 0.0, 0.0, 0.0]
     """
-    return _prepare(f, x, pattern, mode, chunk_size, False)
+    try:
+        return _prepare(f, x, pattern, mode, chunk_size, False)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 def sparse_hessian(
@@ -119,7 +123,11 @@ def sparse_hessian(
         >>> H(ops.array([1.0, 2.0, 3.0, 4.0])).toarray()[0].tolist()
         [4.0, -4.0, 0.0, 0.0]
     """
-    return _prepare(f, x, pattern, mode, chunk_size, True)
+    try:
+        return _prepare(f, x, pattern, mode, chunk_size, True)
+    except Exception as error:
+        shorten(error)
+        raise
 
 
 MODES = {False: ("auto", "forward", "reverse", "both"), True: ("auto", "forward", "reverse", "symmetric", "acyclic")}
@@ -127,15 +135,7 @@ MIRRORED = ("symmetric", "acyclic")
 NAMES = {False: "sparse_jacobian", True: "sparse_hessian"}
 
 
-def _prepare(*given: Any) -> SparseDerivative:
-    try:
-        return _make(*given)
-    except Exception as error:
-        shorten(error, 2)
-        raise
-
-
-def _make(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: bool) -> SparseDerivative:
+def _prepare(f: Any, x: Any, pattern: Any, mode: Any, chunk_size: Any, second: bool) -> SparseDerivative:
     name = NAMES[second]
     _args.function(f, f"{name}: f")
     _args.choice(mode, MODES[second], f"{name}: mode")
@@ -197,13 +197,11 @@ class SparseDerivative:
         self._results = inputs if second else outputs
         self._second, self._chunk_size, self._name = second, chunk, NAMES[second]
         self._n_columns, self._n_rows = _coloring.count(colored.columns), _coloring.count(colored.rows)
-        self.pattern, self.n_products = pattern, colored.size
-        self.shape: tuple[int, int] = tuple(pattern.shape)
-        self.nnz = int(pattern.nnz)
+        self.pattern, self.n_products, self.nnz = pattern, colored.size, int(pattern.nnz)
+        m, n = self.shape = int(pattern.shape[0]), int(pattern.shape[1])
         self.rows, self.cols = pattern.tocoo().row, pattern.indices
         given = tuple(colors for colors in (colored.rows, colored.columns) if colors is not None)
         self.colors = given if len(given) == 2 else given[0]
-        m, n = pattern.shape
         color, start = colored.color.astype(np.int64), self._n_columns * m if self._n_rows else 0
         # others are read from the products of rows, or in the place of the mirror image
         sources = np.where(colored.is_column, color * m + self.rows, start + color * n + self.cols)
