@@ -334,7 +334,7 @@ class Flat:
         if external.dtype == tf.resource:
             path = self.variables.get(id(external)) or self.variables.get(_internals.address(external))
             return path if path is not None else external
-        return self._constant(Operation("Const", "constant", None, []), external.dtype, external.numpy())
+        return self._constant(Operation("Const", "constant", None, []), external.dtype, np.asarray(external))
 
     def _constant(self, operation: Operation, dtype: Any, array: Any) -> Edge:
         edge = self._edge(operation, 0, dtype.name, [array.shape] * self.sizes.count)
