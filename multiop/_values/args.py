@@ -329,7 +329,7 @@ def pairs(pad_width: Any, ndim: int) -> list[tuple[int, int]]:
     befores_and_afters = [(_width_of(row[0], pad_width), _width_of(row[-1], pad_width)) for row in rows]
     if any(before < 0 or after < 0 for before, after in befores_and_afters):
         raise errors.ArgumentError(f"pad_width must hold no negative number, got {pad_width!r}")
-    countable([max(itertools.chain(*befores_and_afters), default=0)], "pad_width")
+    countable([max([0, *[n for row in befores_and_afters for n in row]])], "pad_width")
     return befores_and_afters
 
 

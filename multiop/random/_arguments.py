@@ -103,16 +103,16 @@ def round_to_dtype(value: float, dtype: str) -> float:
 
 
 @hide_from_tracer
-def bounds(low: float, high: float, dtype: str) -> tuple[float, float | None]:
-    """Return `high` in `dtype`, and the number before it; `None` unless `low` is below."""
+def bounds(low: float, high: float, dtype: str) -> tuple[float, float]:
+    """Return `high` in `dtype`, and the number before it; NaN unless `low` is below."""
     return _bounds(low, high, dtype)
 
 
 @functools.lru_cache(64)
-def _bounds(low: float, high: float, dtype: str) -> tuple[float, float | None]:
+def _bounds(low: float, high: float, dtype: str) -> tuple[float, float]:
     with np.errstate(over="ignore"):
         below, above = map(dtypes.to_numpy(dtype).type, (low, high))
-    return float(above), float(np.nextafter(above, below)) if below < above else None
+    return float(above), float(np.nextafter(above, below)) if below < above else math.nan
 
 
 def are(first: Any, second: Any, wanted: int, other: int) -> bool:

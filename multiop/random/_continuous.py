@@ -71,7 +71,8 @@ def _uniform(shape: Any, minval: Any, maxval: Any, name: str, seed: Any, stream:
     are_numbers = isinstance(low, float) and isinstance(high, float)
     if are_numbers:
         above, last = _arguments.bounds(low, high, name)
-        _arguments.check(last is not None, "minval must be below maxval, got ", minval, maxval)
+        above, last = +above, +last  # numbers, to a compiler that traces Python
+        _arguments.check(last == last, "minval must be below maxval, got ", minval, maxval)
     else:
         _arguments.fits(shape, minval=low, maxval=high)
     key = key_beside(None if are_numbers else first_tensor(minval, maxval), seed)
