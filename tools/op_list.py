@@ -497,12 +497,8 @@ def source(doc: str, exports: list[tuple[str, str, str]], module: str, version: 
 
 def packed(names: Iterable[str]) -> str:
     """Return names in as few lines as hold them, each name whole."""
-    line, lines = "   ", []
-    for name in names:
-        if len(line) + len(name) > 117:
-            lines, line = [*lines, line], "   "
-        line += f" {name},"
-    return "\n".join([*lines, line])
+    words = " ".join(f"{name},".replace(" ", "\0") for name in names)
+    return textwrap.fill(words, 120, initial_indent="    ", subsequent_indent="    ").replace("\0", " ")
 
 
 def ordered(names: Iterable[str]) -> list[str]:

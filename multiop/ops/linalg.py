@@ -16,8 +16,8 @@ from multiop.frontends.linalg import (
 
 __all__ = [
     "cholesky", "cholesky_inverse", "det", "eig", "eigh", "eigvals", "eigvalsh", "expm", "inv", "logm", "lstsq",
-    "lu_factor", "matrix_power", "matrix_rank", "norm", "pinv", "polar_decomposition", "qr", "solve",
-    "solve_sylvester", "solve_triangular", "sqrtm", "svd", "svdvals",
+    "lu_factor", "matrix_power", "matrix_rank", "norm", "pinv", "polar_decomposition", "qr", "solve", "solve_sylvester",
+    "solve_triangular", "sqrtm", "svd", "svdvals",
 ]
 
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name

@@ -101,8 +101,7 @@ from multiop.frontends.statistics import (
     op_trapezoid as trapezoid,
 )
 from multiop.frontends.windows import (
-    op_bartlett as bartlett, op_blackman as blackman, op_hamming as hamming, op_hanning as hanning,
-    op_kaiser as kaiser,
+    op_bartlett as bartlett, op_blackman as blackman, op_hamming as hamming, op_hanning as hanning, op_kaiser as kaiser,
 )
 
 __all__ = [
@@ -111,14 +110,14 @@ __all__ = [
     "array", "array_split", "average", "bartlett", "bincount", "bitwise_and", "bitwise_count", "bitwise_invert",
     "bitwise_left_shift", "bitwise_not", "bitwise_or", "bitwise_right_shift", "bitwise_xor", "blackman", "block_diag",
     "broadcast_arrays", "broadcast_shapes", "broadcast_to", "cbrt", "ceil", "clip", "column_stack", "concatenate",
-    "conj", "conjugate", "convolve", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero",
-    "cov", "cross", "cumprod", "cumsum", "deg2rad", "diag", "diagflat", "diagonal", "diff", "digitize", "divide",
+    "conj", "conjugate", "convolve", "copy", "copysign", "corrcoef", "correlate", "cos", "cosh", "count_nonzero", "cov",
+    "cross", "cumprod", "cumsum", "deg2rad", "diag", "diagflat", "diagonal", "diff", "digitize", "divide",
     "divide_no_nan", "dot", "dsplit", "dstack", "einsum", "empty", "empty_like", "equal", "exp", "exp2", "expand_dims",
     "expm1", "eye", "fabs", "flip", "fliplr", "flipud", "floor", "floor_divide", "fmax", "fmin", "fmod", "frexp",
     "full", "full_like", "gcd", "geomspace", "get_item", "gradient", "greater", "greater_equal", "hamming", "hanning",
     "heaviside", "histogram", "hsplit", "hstack", "hypot", "i0", "identity", "imag", "inner", "interp", "intersect1d",
-    "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "kaiser", "kron", "lcm",
-    "ldexp", "left_shift", "less", "less_equal", "lexsort", "linspace", "log", "log1p", "log2", "log10", "logaddexp",
+    "isclose", "isfinite", "isin", "isinf", "isnan", "isneginf", "isposinf", "isreal", "kaiser", "kron", "lcm", "ldexp",
+    "left_shift", "less", "less_equal", "lexsort", "linspace", "log", "log1p", "log2", "log10", "logaddexp",
     "logaddexp2", "logical_and", "logical_not", "logical_or", "logical_xor", "logspace", "matmul", "max", "maximum",
     "mean", "median", "meshgrid", "min", "minimum", "mod", "modf", "moveaxis", "multiply", "nan_to_num", "nanargmax",
     "nanargmin", "nancumprod", "nancumsum", "nanmax", "nanmean", "nanmedian", "nanmin", "nanpercentile", "nanprod",
