@@ -52,7 +52,7 @@ def op_arange(start, stop, step, dtype):
 
 def op_eye(n, m, k, dtype):
     k = min(max(k, -(2**30)), 2**30) if isinstance(k, int) else k  # beyond every dimension, and within int32
-    return tf.cast(tf.equal(tf.range(n)[:, None] + k, tf.range(args.countable((n, m))[1])), native(dtype))
+    return tf.cast(tf.equal(tf.range(args.countable((n, m))[0])[:, None] + k, tf.range(m)), native(dtype))
 
 
 def op_copy(x):
