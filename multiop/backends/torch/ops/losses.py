@@ -77,12 +77,13 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
         output = torch.log(op_clip(output, EPSILON, 1 - EPSILON))
     elif not output.is_floating_point():
         reject_complex(output)
-    rows, classes = output if output.ndim == axis + 1 else output.movedim(axis, -1), target.to(torch.int64).reshape(-1)
+    rows = output if output.ndim == axis + 1 else output.movedim(axis, -1)
+    classes = (target if target.dtype is torch.int64 else target.to(torch.int64)).reshape(-1)
     if output.ndim != 2:
         rows = rows.reshape(-1, output.shape[axis])
     if (type(target) is torch.Tensor and target.is_cpu and not is_tracked(target)) or is_at_hand(target):
         try:
-            loss = torch.ops.aten.cross_entropy_loss(rows, classes, None, 0, _NO_INT32)
+            loss = functional.cross_entropy(rows, classes, ignore_index=_NO_INT32, reduction="none")
         except IndexError:
             raise errors.ArgumentError(f"target has a class that is not among the {rows.shape[1]} of output") from None
     else:
