@@ -1,7 +1,8 @@
 """Write docs/keras.md: how each function of `keras.ops` and `keras.random` differs from multiop's.
 
 Each function of both libraries is called on the inputs of the shared suite, with Keras on its NumPy backend. A
-difference for which the tables below give no reason is an error.
+difference for which the tables below give no reason is an error. Keras's other backends are compared with that one, in
+a process for each.
 
     python tools/keras_table.py            writes the page
     python tools/keras_table.py --check    fails if the page is out of date
@@ -12,14 +13,20 @@ from __future__ import annotations
 import collections
 import inspect
 import os
+import pickle
+import subprocess
 import sys
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-os.environ["KERAS_BACKEND"] = "numpy"
-os.environ.setdefault("MULTIOP_BACKEND", "torch")
+BACKENDS = {"torch": "PyTorch", "jax": "JAX", "tensorflow": "TensorFlow"}
+ANSWERS = dict(zip(sys.argv, sys.argv[1:])).get("--answers")  # a backend's file, in a process of its own
+if ANSWERS is None:
+    os.environ["KERAS_BACKEND"] = "numpy"
+    os.environ.setdefault("MULTIOP_BACKEND", "torch")
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import keras
@@ -34,6 +41,12 @@ from multiop.testing.cases import rows
 ROOT = Path(__file__).parents[1]
 DTYPES = ("float32", "float16", "int32", "uint8", "int8", "bool", "complex64")
 CALLS = 4  # calls compared for each row and dtype
+AMONG_BACKENDS = ("float32", "int32", "complex64")
+# any entries, order or phase of theirs is right; or Keras takes Hermitian matrices alone, which the inputs are not
+NOT_COMPARED = {
+    "argpartition", "argsort", "cholesky", "cholesky_inverse", "ctc_decode", "eig", "eigh", "empty", "empty_like",
+    "logdet", "lu_factor", "qr", "svd", "top_k",
+}  # fmt: skip
 
 # names that Keras 3.16 adds to those of 3.15
 NEW_IN_3_16 = ("digamma", "polygamma", "gammainc", "gammaincc", "expm", "column_stack", "matrix_power")
@@ -70,6 +83,7 @@ REASONS = {  # reasons that the rules in `difference` do not cover
     "heaviside": "always a float, as in NumPy",
     "rfft": "a float; Keras on NumPy truncates the result to integers",
     "round": "a bool becomes `int32`",
+    "sparsemax": "adds up to 1, by definition; in Keras 3.15 it does for one class alone (keras#23469)",
     "scan": "the carry must keep its shapes; Keras on NumPy does not check this",
     "vectorized_map": "a function with several results gives one tensor for each",
     "associative_scan": "the result has the dtype of the entries; Keras on NumPy gives `float64`",
@@ -194,6 +208,9 @@ _OF_NUMBERS = {
 
 def main() -> None:
     """Write the page, or check it."""
+    if ANSWERS is not None:
+        Path(ANSWERS).write_bytes(pickle.dumps(answers()))
+        return
     text = page()
     if unexplained:
         sys.exit("\n".join(["give a reason for each:", *unexplained]))
@@ -236,7 +253,57 @@ def page() -> str:
                 table[reason].append(f"`{name}`")
     every = ["| in multiop | functions |", "|---|---|"]
     every += [f"| {told} | {', '.join(names)} |" for told, names in sorted(table.items(), key=lambda x: -len(x[1]))]
-    return "\n".join([*lines, "", "## Differences", "", *show_table("keras", every), "", CONTRACTS, ""])
+    among = [
+        "## Keras beside itself",
+        "",
+        f"These functions of Keras {keras.__version__} answer otherwise than on its NumPy backend, without an error.",
+        "Here, all backends agree.",
+        "",
+        *show_table("keras_backends", among_backends()),
+    ]
+    return "\n".join([*lines, "", "## Differences", "", *show_table("keras", every), "", *among, "", CONTRACTS, ""])
+
+
+def among_backends() -> list[str]:
+    """Return a table of the functions of Keras whose answer depends on its backend."""
+    table, reference = collections.defaultdict(dict), answers()
+    for backend in BACKENDS:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, "answers")
+            environment = os.environ | {"KERAS_BACKEND": backend, "MULTIOP_BACKEND": backend}
+            subprocess.run([sys.executable, __file__, "--answers", str(path)], env=environment, check=True)
+            found = pickle.loads(path.read_bytes())
+        for what, expected in reference.items():
+            if told := unlike(found[what], expected):
+                table[what[0]].setdefault(backend, told)
+    head = ["| function | " + " | ".join(BACKENDS.values()) + " |", "|---|" + "---|" * len(BACKENDS)]
+    rows = (f"| `{name}` | {' | '.join(told.get(b, '') for b in BACKENDS)} |" for name, told in sorted(table.items()))
+    return [*head, *rows]
+
+
+def answers() -> dict[tuple[str, str, int], list[np.ndarray[Any, Any]] | None]:
+    """Return what Keras computes of the inputs of the shared suite, `None` where it raises."""
+    found: dict[tuple[str, str, int], Any] = {}
+    for op, row in rows().items():
+        name = op.removeprefix("op_")
+        f = getattr(keras.ops, name, None)
+        if f is None or name in NOT_COMPARED:
+            continue
+        for dtype in (dtype for dtype in AMONG_BACKENDS if dtype in row.dtypes):
+            for n, call in enumerate(row.calls[:CALLS]):
+                got = results(f, Problem(f, call, dtype=dtype, name=name))
+                found[name, dtype, n] = None if isinstance(got, Exception) else got
+    return found
+
+
+def unlike(found: list[Any] | None, expected: list[Any] | None) -> str:
+    """Say how results differ from those that are expected, but for their dtypes; nothing where one has none."""
+    if found is None or expected is None:
+        return ""
+    if [x.shape for x in found] != [x.shape for x in expected]:
+        return "shapes"
+    kinds = {x.dtype.kind for x in (*found, *expected)}
+    return "" if not kinds <= set("biufc") or all(map(are_close, found, expected)) else "values"
 
 
 def functions(module: Any) -> list[str]:
@@ -294,6 +361,8 @@ def difference(name: str, problem: Problem, ours: Any, theirs: Any) -> str:
     if len(ours) == len(theirs) and all(map(agree, ours, theirs)):
         return ""
     dtypes = [(x.dtype.name, y.dtype.name) for x, y in zip(ours, theirs, strict=False) if x.dtype != y.dtype]
+    if problem.arrays and all(x.dtype == "float32" for x in problem.arrays) and unlike(ours, theirs):
+        dtypes = []  # they explain no other values
     rules = (
         (name in REASONS, REASONS.get(name, "")),
         (not dtypes, ""),
@@ -320,10 +389,15 @@ def agree(x: Any, y: Any) -> bool:
     """Say whether two arrays agree in dtype, shape and entries."""
     if x.dtype != y.dtype or x.shape != y.shape:
         return False
-    if x.dtype.kind not in "fc":
+    return are_close(x, y)
+
+
+def are_close(x: Any, y: Any) -> bool:
+    """Say whether two arrays of one shape agree in their entries."""
+    if not {x.dtype.kind, y.dtype.kind} & set("fc"):
         return bool(np.array_equal(x, y))
-    tolerance = 1e-2 if x.dtype == np.float16 else 1e-4
-    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    tolerance = 1e-2 if np.float16 in (x.dtype, y.dtype) else 1e-4
+    wide = np.complex128 if "c" in (x.dtype.kind, y.dtype.kind) else np.float64
     return bool(np.allclose(x.astype(wide), y.astype(wide), tolerance, tolerance, equal_nan=True))
 
 
