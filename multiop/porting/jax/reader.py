@@ -400,10 +400,7 @@ class _Reader:
             return environment[variable]
 
         for equation, wanted in reversed(_live(jaxpr, used)[0]):
-            own = self.model.scopes_of(str(equation.source_info.name_stack))
-            own = tuple(scope for scope in own if scope not in scopes)
-            if scopes and any(not scope.path.startswith(f"{scopes[-1].path}.") for scope in own):
-                own = ()
+            own = [scope for scope in self.model.scopes_of(str(equation.source_info.name_stack)) if scope not in scopes]
             self.scopes, self.where = (*scopes, *own), _where(equation) or self.where
             results = self._results(equation, [entry(variable) for variable in equation.invars], wanted)
             environment |= dict(zip(equation.outvars, results, strict=True))
