@@ -169,9 +169,7 @@ class Namer:
         names[id(counter)] = "_"
         if id(counter) in used:
             names[id(counter)] = next((name for name in ("t", "s", "r") if name not in taken), fresh("t", taken))
-        inside = {
-            id(parameter): carried[id(final)] for parameter, final in zip(parameters, statement.outputs, strict=False)
-        }
+        inside = {id(x): carried[id(final)] for x, final in zip(parameters, statement.outputs, strict=False)}
         blocked = live | reserved | {names[id(value)] for value in statement.outputs if id(value) in names}
         own = self.naming.visible[id(loop)] = dict(names)
         self._name_block(loop, own, inside, blocked | {names[id(counter)]}, carried)

@@ -751,9 +751,7 @@ def uniform(key, low, high, out):
 
 
 def bernoulli(key, p, body, out):
-    dtype = next(
-        equation.params["jaxpr"].out_avals[0].dtype.name for equation in body.eqns if "jaxpr" in equation.params
-    )
+    dtype = next(each.params["jaxpr"].out_avals[0].dtype.name for each in body.eqns if "jaxpr" in each.params)
     return call("ops.less", call("random.uniform", out.shape, dtype=DType(dtype), seed=SEED), p)
 
 

@@ -57,9 +57,7 @@ _COMPUTED = (Value, Item, Call)  # what stands for a number that depends on valu
 def infix(operator, op, x, y, out):
     """An operator of Python where the result is floating, else an op."""
     if out.dtype in FLOATS:
-        x, y = (
-            call("ops.cast", operand, DType(out.dtype)) if isinstance(operand, Dim) else operand for operand in (x, y)
-        )
+        x, y = (call("ops.cast", z, DType(out.dtype)) if isinstance(z, Dim) else z for z in (x, y))
     else:
         return call(f"ops.{op}", x, y)
     neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
@@ -676,9 +674,7 @@ def fused_batch_norm(x, scale, offset, mean, variance, out, emit, epsilon=1e-4, 
     axis = 1 if data_format.startswith("NC") else x.ndim - 1
     if is_training:
         axes = tuple(dim for dim in range(x.ndim) if dim != axis)
-        mean, variance = emit(
-            call("ops.moments", x, axes), *[Value(skeleton.shape, skeleton.dtype) for skeleton in out[1:3]]
-        )
+        mean, variance = emit(call("ops.moments", x, axes), *[Value(x.shape, x.dtype) for x in out[1:3]])
     else:  # TensorFlow gives them no gradient
         mean, variance = (
             statistic if statistic.kind == "state" else call("ops.stop_gradient", statistic)

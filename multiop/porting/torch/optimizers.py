@@ -95,8 +95,7 @@ def options_of(optimizer, model):
         decay, decays = value_of(group.get("weight_decay", 0.0)), group.get("decoupled_weight_decay", kind == "adamw")
         options |= {"weight_decay": decay if decays else 0.0, "l2": 0.0 if decays else decay}
         groups.append(([names[id(x)] for x in group["params"]], options))
-    options = _optimizers.join_groups([group for group in groups if group[0]] or groups)
-    return options | ({"epsilon is added to": EPSILON[kind]} if kind in EPSILON else {})
+    return _optimizers.join_groups(groups) | ({"epsilon is added to": EPSILON[kind]} if kind in EPSILON else {})
 
 
 def value_of(x):
