@@ -11,7 +11,6 @@ import numpy as np
 
 from multiop import errors
 from multiop.porting import _optimizers, _weights
-from multiop.porting._rows import spellings
 from multiop.porting.jax import weights
 
 SLOTS = {  # RMSprop with a count corrects a bias, as no other framework does
@@ -22,9 +21,15 @@ SLOTS = {  # RMSprop with a count corrects a bias, as no other framework does
 }
 INSIDE = ("inner_state", "inner_states", "hyperparams_states")  # fields that hold states
 SCHEDULES = ("ScaleByScheduleState", "WrappedScheduleState")
-OPTIONS = spellings(  # by Keras's names
-    "learning_rate=learning_rate b1=beta_1 b2=beta_2 eps=epsilon momentum=momentum decay=rho weight_decay=weight_decay"
-)
+OPTIONS = {  # by Keras's names
+    "learning_rate": "learning_rate",
+    "b1": "beta_1",
+    "b2": "beta_2",
+    "eps": "epsilon",
+    "momentum": "momentum",
+    "decay": "rho",
+    "weight_decay": "weight_decay",
+}
 
 
 def read(optimizer, model):

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from multiop.porting import _rows
 from multiop.porting._graph import (
     CONDITIONS,
     SEED,
@@ -142,11 +143,7 @@ def divide(self, other, out, rounding_mode=None):
     if rounding_mode == "trunc":
         if dtype in FLOATS:
             return last(out, call("ops.trunc", Infix("/", left, right)), dtype)
-        if isinstance(right, int):
-            quotient, sign = call("ops.floor_divide", call("ops.abs", left), abs(right)), call("ops.sign", left)
-            return last(out, Infix("*", quotient, sign if right > 0 else Infix("*", -1, sign)), dtype)
-        quotient = call("ops.floor_divide", call("ops.abs", left), call("ops.abs", right))
-        return last(out, Infix("*", quotient, Infix("*", call("ops.sign", left), call("ops.sign", right))), dtype)
+        return last(out, _rows.truncated_quotient(left, right), dtype)
     left, right = (cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in (left, right))
     if any(isinstance(operand, Dim) for operand in (left, right)):
         return call("ops.divide", left, right)

@@ -8,7 +8,6 @@ import torch
 
 from multiop import errors
 from multiop.porting import _optimizers, _weights
-from multiop.porting._rows import spellings
 from multiop.porting.torch.weights import numpy_dtype, to_numpy, to_tensor
 
 # the most special class first
@@ -20,9 +19,15 @@ SLOTS = {
     "adamw": ADAM,
     "rmsprop": {"square_avg": "second", "momentum_buffer": "momentum", "grad_avg": "first"},
 }
-OPTIONS = spellings(  # by Keras's names
-    "lr=learning_rate momentum=momentum nesterov=nesterov eps=epsilon amsgrad=amsgrad alpha=rho centered=centered"
-)
+OPTIONS = {  # by Keras's names
+    "lr": "learning_rate",
+    "momentum": "momentum",
+    "nesterov": "nesterov",
+    "eps": "epsilon",
+    "amsgrad": "amsgrad",
+    "alpha": "rho",
+    "centered": "centered",
+}
 EPSILON = {"adam": "the corrected root", "adamw": "the corrected root", "rmsprop": "the root"}
 
 
