@@ -124,9 +124,7 @@ def check(state: OptimizerState, kind: str, slots: Any, options: dict[str, Any],
             f"the settings differ, of the state and of the optimizer: {_weights.abridge(differing)}"
         )
     if "groups" in state.options and options and not any(isinstance(x, dict) for x in options.values()):
-        _warn(
-            "the state's optimizer has groups of parameters, whose settings optax does not tell, the other one has none"
-        )
+        _warn("the state's optimizer has groups of parameters, whose settings optax does not tell; the other has none")
     if len(set(places)) > 1:
         _warn(
             f"the state's optimizer adds epsilon to {places[0]}, the other one to {places[1]}: steps differ where "

@@ -657,11 +657,17 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
             if has_parts and node.graph is graph:
                 part = _part([statistic, *_chain(statistic, origins)][-1])
                 same |= set() if part is None else {part[0], *_chain(part[0], origins)}
+            root = _tensor([statistic, *_chain(statistic, origins)][-1])
             for other in sharing[_storage(statistic) or 0]:
-                is_later = other in kept or any(order[user] > order[node] for user in other.users)
+                is_name = not other.users and _part_of_memory(_tensor(other)) == _part_of_memory(root)  # another one
+                is_later = (other in kept and not is_name) or any(order[user] > order[node] for user in other.users)
                 if other is not node and other not in same and order[other] < order[node] and is_later:
                     return True
     return False
+
+
+def _part_of_memory(x: Any) -> tuple[Any, ...]:
+    return x.shape, x.stride(), x.storage_offset()
 
 
 def _changed_while_lent(graph: Any) -> Iterator[Any]:
