@@ -474,8 +474,6 @@ MODELS = {
     "conditional U-Net": conditional_unet,
     "StarNet": timmed("starnet_s050"),
     "SwiftFormer": timmed("swiftformer_xs"),
-    "EfficientViM": timmed("efficientvim_m1"),
-    "HGNetV2": timmed("hgnetv2_b0"),
     "GraphSAGE": graph(graphs.SAGEConv),
     "GATv2": graph(graphs.GATv2Conv, add_self_loops=False),
     "graph transformer": graph(graphs.TransformerConv),
