@@ -518,12 +518,12 @@ def _needed(*extras: str) -> list[str]:
 
 
 def prove_port(session: nox.Session, _: str, *names: str) -> None:
-    """Port models of seven libraries, prove them, and write benchmarks/ported.md.
+    """Port models of eight libraries, prove them, and write benchmarks/ported.md.
 
     `BERT` is one of them, `jax` those of a framework.
     """
     python = made(session, "port", "cpu,porting")
-    libraries = ["torchvision", "timm", "transformers", "torch_geometric", "flax", "equinox"]
+    libraries = ["torchvision", "timm", "transformers", "torch_geometric", "diffusers", "flax", "equinox"]
     session.run(python, "-m", "pip", "install", *BY_LINES, CONSTRAINTS, *libraries, external=True)
     run(session, "tools/port_table.py", *names, python=python)
 

@@ -25,9 +25,14 @@ _NAMES = {  # of dtypes: those of NumPy and ml_dtypes, and those of safetensors
     "complex64": "C64",
     "bfloat16": "BF16",
 }
-# those that its reader of NumPy arrays lacks
-_EXTENDED = {f"float8_{kind}": f"F8_{kind.upper()}" for kind in ("e4m3fnuz", "e5m2", "e5m2fnuz")}
-_EXTENDED |= {"float8_e4m3fn": "F8_E4M3", "float8_e8m0fnu": "F8_E8M0", "float4_e2m1fn": "F4"}
+_EXTENDED = {  # those that its reader of NumPy arrays lacks
+    "float8_e4m3fn": "F8_E4M3",
+    "float8_e4m3fnuz": "F8_E4M3FNUZ",
+    "float8_e5m2": "F8_E5M2",
+    "float8_e5m2fnuz": "F8_E5M2FNUZ",
+    "float8_e8m0fnu": "F8_E8M0",
+    "float4_e2m1fn": "F4",
+}
 
 
 def write_safetensors(path: Path, arrays: Mapping[str, Array], metadata: str) -> None:

@@ -333,9 +333,7 @@ def values(expression: Expression) -> list[Value]:
 def count_uses(nodes: Sequence[Node], outputs: Expression) -> collections.Counter[int]:
     """Count how often each tensor is taken, inside of functions too, by its id."""
     expressions = (*[node.expression for node in nodes], outputs)
-    return collections.Counter(
-        id(part) for each in expressions for part in walk(each, bound=None) if isinstance(part, Value)
-    )
+    return collections.Counter(id(x) for each in expressions for x in walk(each, bound=None) if isinstance(x, Value))
 
 
 def is_differentiated(expression: Expression, made: Mapping[int, Node]) -> bool:

@@ -206,9 +206,7 @@ def _join_files(files: list[Path]) -> Weights:
     for part in parts:
         arrays |= part.arrays
     if len(arrays) < sum(len(part.arrays) for part in parts):
-        raise errors.ArgumentError(
-            f"two of the files {', '.join(file.name for file in files)} have an array of one name"
-        )
+        raise errors.ArgumentError(f"two of the files {', '.join(x.name for x in files)} have an array of one name")
     weights = split_state(arrays, parts[0].framework)
     weights.is_ordered = False
     return weights

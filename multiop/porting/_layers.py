@@ -67,9 +67,7 @@ def max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]] 
 def dilated_max_pool(x: Tensor, size: Any, stride: Any, pads: Sequence[tuple[int, int]], dilation: Any) -> Tensor:
     """Take the largest of entries that lie `dilation` apart in `(batch, channels, *space)`; the first one of equals."""
     ndim = len(x.shape) - 2
-    sizes, strides, steps = (
-        [option] * ndim if isinstance(option, int) else option for option in (size, stride, dilation)
-    )
+    sizes, strides, steps = ([n] * ndim if isinstance(n, int) else n for n in (size, stride, dilation))
     x = ops.pad(x, [(0, 0), (0, 0), *pads], constant_values=-float("inf"))
     entries = windows(x, *([1, 1, *option] for option in (sizes, strides, steps)))
     largest = ops.take_along_axis(entries, ops.argmax(entries, axis=-1, keepdims=True), axis=-1)

@@ -230,9 +230,7 @@ class WeightMap:
         """Return the map as a table of at most 100 columns where the names allow it."""
         lines = [COLUMNS, *self._lines()]
         widths = [max(len(line[n]) for line in lines) for n in range(4)]
-        text = [
-            "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in lines
-        ]
+        text = ["  ".join(x.ljust(width) for x, width in zip(line, widths, strict=True)).rstrip() for line in lines]
         for title in ("missing", "unused", "kept", "ignored"):
             names = getattr(self, title)
             most = 6 if title in ("kept", "ignored") else len(names)
@@ -622,9 +620,7 @@ def _by_order(weight_map: WeightMap, waiting: list[Layer], wanted: list[Layer], 
 def _complete(source: Layer, target: Layer) -> bool:
     """Return whether all arrays of one layer, but for counters, are made of all those of the other."""
     ways = ways_between(source, target)
-    used = {
-        name for expressions in ways.values() for expression in expressions for name in _expressions.names(expression)
-    }
+    used = {name for expressions in ways.values() for x in expressions for name in _expressions.names(x)}
     return _but_counters(target) <= set(ways) and _but_counters(source) <= used
 
 

@@ -60,9 +60,7 @@ def _tensors_of(x: Any) -> Any:
         return x
     if isinstance(x, (list, tuple)):
         parts = [_tensors_of(part) for part in x]
-        return (
-            tuple({} if part is None else part for part in parts) if any(part is not None for part in parts) else None
-        )
+        return tuple({} if x is None else x for x in parts) if any(x is not None for x in parts) else None
     if not (isinstance(x, Mapping) or is_object(x)):
         return None
     named = {key: inner for key, part in _items(x) if (inner := _tensors_of(part)) is not None}

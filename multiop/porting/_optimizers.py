@@ -25,8 +25,9 @@ class OptimizerState:
         slots: Arrays by the names of parameters: "momentum", the sum of what was subtracted, before it is multiplied
             by the learning rate; "first" and "second", the averages of gradients and of their squares; "largest", the
             largest second one so far (`amsgrad`).
-        options: The settings by Keras's names, as far as the optimizer tells them: optax tells none but the "groups"
-            that it has. One that differs between groups of parameters is a dict, by parameter.
+        options: The settings by Keras's names, as far as the optimizer tells them: optax tells the "groups" that it
+            has, and what `inject_hyperparams` holds. One that differs between groups of parameters is a dict, by
+            parameter.
         frozen: Parameters that the optimizer has, and does not train.
     """
 
@@ -78,8 +79,9 @@ def option_of(options: dict[str, Any], name: str, parameter: str, default: Any =
 
 
 def join_groups(groups: list[tuple[list[str], dict[str, Any]]]) -> dict[str, Any]:
-    """Return the settings of groups of parameters as one, those that differ by parameter."""
-    options = dict(groups[0][1])
+    """Return the settings that all groups of parameters tell as one, those that differ by parameter."""
+    groups = [group for group in groups if group[0]] or groups
+    options = {name: x for name, x in groups[0][1].items() if all(name in others for _, others in groups)}
     for name, option in options.items():
         if any(others[name] != option for _, others in groups):
             if name in ("momentum", "nesterov", "amsgrad", "centered"):
@@ -122,9 +124,7 @@ def check(state: OptimizerState, kind: str, slots: Any, options: dict[str, Any],
             f"the settings differ, of the state and of the optimizer: {_weights.abridge(differing)}"
         )
     if "groups" in state.options and options and not any(isinstance(x, dict) for x in options.values()):
-        _warn(
-            "the state's optimizer has groups of parameters, whose settings optax does not tell, the other one has none"
-        )
+        _warn("the state's optimizer has groups of parameters, whose settings optax does not tell; the other has none")
     if len(set(places)) > 1:
         _warn(
             f"the state's optimizer adds epsilon to {places[0]}, the other one to {places[1]}: steps differ where "

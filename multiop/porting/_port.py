@@ -444,9 +444,7 @@ def trace(
     }
     about |= {"frozen": graph.frozen} if graph.frozen else {}
     about |= {"narrowest": _graph.narrowest(graph.nodes)}
-    bridged = [
-        part.name for node in graph.nodes for part in _graph.walk(node.expression) if isinstance(part, _graph.Foreign)
-    ]
+    bridged = [x.name for node in graph.nodes for x in _graph.walk(node.expression) if isinstance(x, _graph.Foreign)]
     about |= {"bridged": bridged} if bridged else {}
     about |= {"draws": True} if _graph.draws(graph.nodes) else {}
     about |= {"draws always": True} if _graph.draws_always(graph.nodes) else {}

@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
-from multiop.porting._graph import Dim, DType, Expression, Item, Value, call
+from multiop.porting._graph import Dim, DType, Expression, Infix, Item, Value, call
 
 Row: TypeAlias = Callable[..., Expression]
 FLOATS = ("float16", "bfloat16", "float32", "float64")
@@ -102,6 +102,21 @@ def unary(op: str) -> Row:
 def binary(op: str) -> Row:
     """Make the row of an op of two tensors."""
     return lambda x, y: call(f"ops.{op}", x, y)
+
+
+def truncated_quotient(x: Expression, y: Expression) -> Expression:
+    """Return the quotient of integers, rounded towards zero."""
+    is_tensor, sign = isinstance(y, Value), call("ops.sign", x)
+    if is_tensor or y < 0:
+        sign = Infix("*", sign, call("ops.sign", y) if is_tensor else -1)
+    return Infix("*", call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if is_tensor else abs(y)), sign)
+
+
+def polygamma(a: Expression, x: Expression) -> Expression:
+    """Return the polygamma function of an order that is a whole number."""
+    if not is_number(a) or a != int(a):
+        raise Untranslated("of an order that is computed")
+    return call("ops.polygamma", int(a), x)
 
 
 def pad_by(x: Expression, widths: Sequence[Any], value: Any = 0) -> Expression:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -137,11 +137,13 @@ def prove_training(
         ArgumentTypeError: A model is of no framework that can be trained here.
     """
     is_mapped = weight_map is not None
-    before = _params(original[0], is_mapped)
+    names = _params(port[0], is_mapped)
+    before = _params(original[0], is_mapped, names)
     sides = [[_step(model, optimizer, loss, batch) for batch in batches] for model, optimizer in (original, port)]
-    after, ours = _params(original[0], is_mapped), _params(port[0], is_mapped)
+    after = _params(original[0], is_mapped, names)
     moved = {name: after[name] - before[name] for name in after}
     carried = dict if weight_map is None else weight_map.apply_to_gradients
+    ours = _params(port[0], is_mapped, carried(after))
     _weights.check_names(ours, carried(after), "the parameters of the port")
     quiet = _without_gradient(*original[::-1])
     after, moved = (carried({name: x for name, x in xs.items() if name not in quiet}) for xs in (after, moved))
@@ -172,8 +174,11 @@ def _without_gradient(optimizer: Any, model: Any) -> list[str]:
     return [name for name, size in sizes.items() if size < largest * float(np.finfo(second[name].dtype).eps) ** 0.5]
 
 
-def _params(model: Any, has_tied: bool) -> dict[str, Any]:
-    arrays = _weights.flat(_io.read_weights(model).params)
+def _params(model: Any, has_tied: bool, known: Collection[str] = ()) -> dict[str, Any]:
+    """Return the parameters, and what is one where `known` is from: nnx keeps what is frozen with its state."""
+    weights = _io.read_weights(model)
+    arrays = _weights.flat(weights.params)
+    arrays |= {name: x for name, x in _weights.flat(weights.state).items() if name in known}
     first = {id(x): name for name, x in reversed(arrays.items())}  # what is tied is one array
     return {name: np.array(x) for name, x in arrays.items() if has_tied or first[id(x)] == name}
 

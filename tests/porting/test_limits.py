@@ -1,6 +1,7 @@
 """Numbers that a model computes from a dtype are those of the dtype at run time, whatever it was traced in."""
 
 import functools
+import math
 import re
 import threading
 import time
@@ -71,6 +72,8 @@ def clamped_by_torch():
             eps = torch.finfo(x.dtype).eps
             clamped = torch.sigmoid(x).clamp(eps, 1 - eps)
             told = torch.distributions.Bernoulli(probs=torch.sigmoid(x), validate_args=False).logits
+            most = math.log(torch.finfo(x.dtype).max)
+            told = told + x.clamp(-most, most) + (x.abs() < eps * x.shape[-1]).to(x.dtype)
             return clamped.log() - torch.log1p(-clamped) + told + x / (x.abs() + eps**0.5)
 
     return Model(), torch.as_tensor
@@ -83,6 +86,8 @@ def clamped_by_jax():
     def model(_, x):
         eps = jnp.finfo(x.dtype).eps
         clamped = jnp.clip(jax.nn.sigmoid(x), eps, 1 - eps)
+        most = math.log(jnp.finfo(x.dtype).max)
+        x = jnp.where(jnp.abs(x) < eps * x.shape[-1], 1, jnp.clip(x, -most, most))
         return jnp.log(clamped) - jnp.log1p(-clamped) + x / (jnp.abs(x) + jnp.sqrt(eps).astype(x.dtype))
 
     return functools.partial(model, {"unused": jnp.ones(1, "float64")}), jnp.asarray
@@ -95,6 +100,8 @@ def clamped_by_tensorflow():
     def model(x):
         eps = np.finfo(x.dtype.as_numpy_dtype).eps
         clamped = tf.clip_by_value(tf.sigmoid(x), eps, 1 - eps)
+        most = math.log(x.dtype.max)
+        x = tf.where(tf.abs(x) < eps * x.shape[-1], tf.ones_like(x), tf.clip_by_value(x, -most, most))
         return tf.math.log(clamped) - tf.math.log1p(-clamped) + x / (tf.abs(x) + eps**0.5)
 
     return model, tf.constant

@@ -333,6 +333,119 @@ def test_groups_of_parameters_in_optax():
         porting.write_optimizer(single, porting.read_optimizer(partition.init(params)), model)
 
 
+def slips(optax):
+    """Return what makes an optimizer of PyTorch, the same of optax and one with a slip; and what refuses the slip."""
+    jax = pytest.importorskip("jax")
+
+    def labelled(of_kernels, of_others):
+        return lambda params: jax.tree.map(lambda x: of_kernels if x.ndim > 1 else of_others, params)
+
+    def masked(decays_kernels):
+        mask = labelled(decays_kernels, not decays_kernels)
+        return optax.chain(optax.add_decayed_weights(0.125, mask), optax.adam(RATE, *BETAS, 1e-16))
+
+    def partition(*rates):
+        kinds = {str(n): optax.inject_hyperparams(optax.sgd)(rate, momentum=0.875) for n, rate in enumerate(rates)}
+        return optax.multi_transform(kinds, labelled("0", "1"))
+
+    def sgd(parameters, slower=0.25 * RATE, **options):
+        every = list(parameters)
+        groups = [{"params": [p for p in every if (p.ndim > 1) is is_kernel]} for is_kernel in (True, False)]
+        return torch.optim.SGD([groups[0], groups[1] | {"lr": slower}], RATE, **options)
+
+    def decoupled(parameters):
+        return torch.optim.AdamW(parameters, RATE, weight_decay=0.125)
+
+    def adam(parameters):
+        return torch.optim.Adam(parameters, RATE)
+
+    inject = optax.inject_hyperparams
+    momentum = {"momentum": 0.875}
+    return {
+        "nesterov": (
+            lambda p: torch.optim.SGD(p, RATE, nesterov=True, **momentum),
+            lambda: optax.sgd(RATE, nesterov=True, **momentum),
+            lambda: optax.sgd(RATE, **momentum),
+            None,
+        ),
+        "a mask of L2": (grouped(torch.optim.Adam, (0.125, 0.0)), lambda: masked(True), lambda: masked(False), None),
+        "labels": (
+            lambda p: sgd(p, **momentum),
+            lambda: partition(RATE, 0.25 * RATE),
+            lambda: partition(0.25 * RATE, RATE),
+            "settings differ.*learning_rate",
+        ),
+        "labels lost": (
+            sgd,
+            lambda: optax.multi_transform({"0": optax.sgd(RATE), "1": optax.sgd(0.25 * RATE)}, labelled("0", "1")),
+            lambda: optax.sgd(RATE),
+            "learning_rate differs between the state's groups",
+        ),
+        "decay": (
+            decoupled,
+            lambda: inject(optax.adamw)(RATE, weight_decay=0.125),
+            lambda: inject(optax.adamw)(RATE, weight_decay=0.25),
+            "weight_decay 0.125 and 0.25",
+        ),
+        "rate": (adam, lambda: inject(optax.adam)(RATE), lambda: inject(optax.adam)(0.5 * RATE), "learning_rate"),
+        "eps_root": (adam, lambda: optax.adam(RATE), lambda: optax.adam(RATE, eps_root=1e-3), None),
+        "eps_root, told": (
+            adam,
+            lambda: inject(optax.adam)(RATE),
+            lambda: inject(optax.adam)(RATE, eps_root=1e-3),
+            "eps_root is an option that optax alone has",
+        ),
+        "a schedule": (
+            adam,
+            lambda: inject(optax.adam)(optax.piecewise_constant_schedule(7 * RATE, {5: 1 / 7})),
+            lambda: inject(optax.adam)(optax.piecewise_constant_schedule(RATE, {8: 7.0})),
+            None,
+        ),
+        "order": (
+            adam,
+            lambda: optax.chain(optax.scale_by_adam(), optax.scale(-RATE)),
+            lambda: optax.chain(optax.scale(-RATE), optax.scale_by_adam()),
+            None,
+        ),
+        "a bias corrected": (
+            lambda p: torch.optim.RMSprop(p, RATE, 0.875),
+            lambda: optax.rmsprop(RATE, 0.875, eps_in_sqrt=False),
+            lambda: optax.rmsprop(RATE, 0.875, eps_in_sqrt=False, bias_correction=True),
+            "ScaleByRmsWithCountState in the state of optax",
+        ),
+    }
+
+
+SLIPS = ["nesterov", "a mask of L2", "labels", "labels lost", "decay", "rate", "eps_root", "eps_root, told"]
+SLIPS += ["a schedule", "order", "a bias corrected"]
+
+
+@PLAIN
+@pytest.mark.parametrize("name", [pytest.param(name, marks=() if name == "labels" else FULL) for name in SLIPS])
+def test_a_planted_slip_of_optax_is_seen(name, net, batches):
+    nnx, optax = pytest.importorskip("flax.nnx"), pytest.importorskip("optax")
+    make, right, slip, refusal = slips(optax)[name]
+    state = porting.read_optimizer(begun(net, make, batches), net)
+
+    def training(transform):
+        model, module = copy.deepcopy(net), ported(net, "flax")
+        optimizer, other = make(model.parameters()), nnx.Optimizer(module, transform, wrt=nnx.Param)
+        porting.write_optimizer(optimizer, state, model)
+        porting.write_optimizer(other, state, module)
+        back = porting.read_optimizer(other)
+        for slot, arrays in state.slots.items():
+            for leaf, x in arrays.items():
+                np.testing.assert_array_equal(back.slots[slot][leaf], x)
+        return porting.prove_training((model, optimizer), (module, other), loss, batches[5:12])
+
+    assert training(right()).agrees
+    if refusal is None:
+        assert not training(slip()).agrees
+    else:
+        with pytest.raises(ArgumentError, match=refusal):
+            training(slip())
+
+
 def test_steps_and_schedules():
     keras = pytest.importorskip("keras")
     model = torch.nn.Linear(3, 2).double()
@@ -403,6 +516,25 @@ def test_what_is_frozen_has_no_state():
     with pytest.warns(UserWarning, match="0.weight, 0.bias: frozen where the state is from"):
         porting.write_optimizer(again, state, model)
     assert model[0].weight not in again.state
+
+
+@FULL
+def test_what_is_frozen_is_proven_in_flax(batches):
+    nnx, optax, jax = pytest.importorskip("flax.nnx"), pytest.importorskip("optax"), pytest.importorskip("jax")
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4).requires_grad_(False), torch.nn.Linear(4, 2)).double()
+    model, optimizer = trained(model, torch.optim.Adam(model.parameters(), RATE))
+    state = porting.read_optimizer(optimizer, model)
+    for way in ("there", "back"):
+        module = ported(copy.deepcopy(model), "flax")
+        kinds = {"trained": optax.adam(RATE), "frozen": optax.set_to_zero()}
+        transform = optax.multi_transform(kinds, lambda params: jax.tree.map(lambda x: "trained", params))
+        other = nnx.Optimizer(module, transform, wrt=nnx.Param)
+        porting.write_optimizer(other, state, module)
+        sides = [(copy.deepcopy(model), None), (module, other)]
+        sides[0] = sides[0][0], torch.optim.Adam(sides[0][0].parameters(), RATE)
+        porting.write_optimizer(sides[0][1], state, sides[0][0])
+        training = porting.prove_training(*(sides if way == "there" else sides[::-1]), loss, batches[:5])
+        assert training.agrees, training
 
 
 def test_a_class_that_makes_its_own_steps_is_refused():

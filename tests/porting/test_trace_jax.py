@@ -228,6 +228,38 @@ def of_nnx(name=""):
         nnx.update(norm, in_float64(nnx.state(norm)))
         return norm, (normal(5, 4),)
 
+    class Line(nnx.Module):
+        def __init__(self, rngs):
+            self.into, self.norm = nnx.Linear(3, 3, rngs=rngs), nnx.BatchNorm(3, rngs=rngs)
+
+        def __call__(self, x):
+            return self.norm(jnp.tanh(self.into(x)))
+
+    class Layer(nnx.Module):
+        def __init__(self, borrowed, rngs):
+            self.borrowed, self.line = borrowed, Line(rngs)
+
+        def __call__(self, x):
+            borrowed = nnx.jit(lambda module, x: module(x))
+            return self.borrowed(x) - nnx.gelu(self.line(x)) * borrowed(self.borrowed, 2 * x)
+
+    class Borrowing(nnx.Module):
+        """Has layers that call one which lies elsewhere, beside one of their own with the name that it has there."""
+
+        def __init__(self, rngs):
+            self.line = Line(rngs)
+            self.layers = nnx.List([Layer(self.line, rngs) for _ in range(2)])
+
+        def __call__(self, x):
+            for layer in self.layers:
+                x = layer(x)
+            return x
+
+    if name == "borrowing":
+        borrowing = Borrowing(nnx.Rngs(0))
+        nnx.update(borrowing, in_float64(nnx.state(borrowing)))
+        return borrowing, (normal(4, 3),)
+
     class Net(nnx.Module):
         def __init__(self, rngs):
             self.conv, self.norm = nnx.Conv(3, 4, (3, 3), rngs=rngs), nnx.BatchNorm(4, rngs=rngs, momentum=0.9)
@@ -317,6 +349,8 @@ MODELS = [
     *[f"linen, {name}" for name in ("conv net", "transformer", "lstm", "gru, both ways")],
     *[f"equinox, {name}" for name in ("convolution", "attention", "lstm", "mlp")],
     "nnx",
+    "nnx, borrowing",
+    "nnx, borrowing, training",
     "linen, conv net, training",
     "nnx, training",
     "nnx, spectral, training",

@@ -74,6 +74,17 @@ def into_an_argument(self, x):
     return y * self.mean.clone()
 
 
+def through_a_shared_norm(self, x):
+    for block in self.blocks:
+        x = torch.tanh(block(x))
+    return x
+
+
+def shared_norm():
+    norm = nn.BatchNorm1d(4)
+    return {"blocks": nn.ModuleList([nn.Sequential(nn.Linear(4, 4), norm) for _ in range(3)])}
+
+
 def of_an_input(self, x):
     x = x.clone()
     x.add_(1)
@@ -130,6 +141,7 @@ PARTS = {
     in_several_blocks: dict,
     into_an_argument: dict,
     of_an_input: dict,
+    through_a_shared_norm: shared_norm,
     twice: batch_norm(momentum=0.3),
     twice_beside_a_view: batch_norm(),
     under_two_names: shared,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import contextvars
+import math
 import operator
 import re
 import sys
@@ -97,6 +98,13 @@ def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
                 made = _OPERATORS[sign](*[bound if side is None else side for side in sides])
                 if of(number) == of(made) and not (info.bits < 32 and name == "eps" and sign == "*"):
                     return Infix(sign, *[limit if side is None else side for side in sides])
+            if function == "finfo" and info.bits >= 32 and bound > 0:
+                log, told = math.log(bound), _graph.call("math.log", limit)
+                if of(abs(number)) == of(abs(log)):
+                    return told if number * log > 0 else Infix("*", told, -1)
+                size = round(min(number / bound, 1025)) if name == "eps" and math.isfinite(number) else 0
+                if 1 < size < 1025 and of(number) == of(bound * size):  # people write powers of 2, as 1 / 32768
+                    return Infix("*", limit, size) if size & (size - 1) or name in _asked.get() else number
     return number
 
 

@@ -21,7 +21,7 @@ _PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "out
 _LETTERS = ("x", "y", "z", "u", "v", "w")
 _VIEWS = {f"ops.{name}" for name in ("cast", "expand_dims", "reshape", "squeeze", "swapaxes", "transpose")}
 _ROLES = {"ops.arange": "positions", "ops.argmax": "chosen", "ops.mean": "mean", "ops.var": "variance"}
-_ROLES |= {"ops.softmax": "weights", "ops.sigmoid": "gate"}
+_ROLES |= {"ops.softmax": "weights", "ops.sigmoid": "gate", "ops.cos": "cos", "ops.sin": "sin"}
 _FIXED = {"mask", *_ROLES.values()}  # such a variable holds nothing else
 
 
@@ -88,7 +88,8 @@ class Namer:
         for value in region.inputs:
             keeps = definition.is_root or value.kind == "input" or value.dtype == "list"
             keeps |= definition.custom is not None and _fits(_identifier(value.name))
-            base = value.name if keeps else (letters.pop(0) if letters else "x")
+            is_mask = value.dtype == "bool" and value.ndim
+            base = value.name if keeps else "mask" if is_mask else letters.pop(0) if letters else "x"
             names[id(value)] = fresh(_identifier(base), reserved | set(names.values()))
         if not any(statement.loop for statement in definition.statements):
             reserved.discard("i")
@@ -137,6 +138,7 @@ class Namer:
                     kept = live | set(kept_names.values())
                     name = _role(statement, value, id(value) in factors)
                     taken = kept | reserved
+                    name = fresh(name, taken) if name == "mask" else name
                     if not name or name in taken:
                         name = _name_of_replaced(statement, value, dying, alive, kept) or _own(statement, value, taken)
                 names[id(value)] = alive[id(value)] = name
@@ -169,9 +171,7 @@ class Namer:
         names[id(counter)] = "_"
         if id(counter) in used:
             names[id(counter)] = next((name for name in ("t", "s", "r") if name not in taken), fresh("t", taken))
-        inside = {
-            id(parameter): carried[id(final)] for parameter, final in zip(parameters, statement.outputs, strict=False)
-        }
+        inside = {id(x): carried[id(final)] for x, final in zip(parameters, statement.outputs, strict=False)}
         blocked = live | reserved | {names[id(value)] for value in statement.outputs if id(value) in names}
         own = self.naming.visible[id(loop)] = dict(names)
         self._name_block(loop, own, inside, blocked | {names[id(counter)]}, carried)
@@ -265,7 +265,7 @@ def _role(statement: Any, value: Value, is_factor: bool) -> str:
     if role in ("positions", "chosen"):
         return role if "int" in value.dtype and len(made.args) == 1 else ""
     is_known = is_factor if role in ("weights", "gate") else dict(made.kwargs).get("keepdims") is True
-    return role if is_known and not _is_clear(_identifier(value.name)) else ""
+    return role if role in ("cos", "sin") or (is_known and not _is_clear(_identifier(value.name))) else ""
 
 
 def _own(statement: Any, value: Value, taken: set[str]) -> str:

@@ -545,9 +545,7 @@ def _begin_lists(block: Body, ends: dict[tuple[int, Any], Value]) -> None:
             begins = []
             for start, value in zip(starts, grown, strict=True):
                 (found, *more) = sums[id(value)] or [None]
-                is_known = found and all(
-                    id(each) in known or id(each) not in made for each in _graph.values(found.left)
-                )
+                is_known = found and all(id(x) in known or id(x) not in made for x in _graph.values(found.left))
                 if is_known and not more and counts[id(value)] == 1:
                     start = found.left
                     begun.add(id(value))

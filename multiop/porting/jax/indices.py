@@ -528,9 +528,7 @@ def scatter(kind, x, indices, updates, dimension_numbers, mode, out, made, emit)
     is_plain = tuple(columns) == inserted == tuple(range(len(inserted))) and not batch
     is_plain = is_plain and window == tuple(range(updates.ndim - len(window), updates.ndim)) and bool(columns)
     is_plain = is_plain and all(counts[axis] == x.shape[axis] for axis in axes)
-    places = {
-        axis: Place(column, x.shape[axis], counts.get(axis, 1), made, is_plain) for axis, column in columns.items()
-    }
+    places = {axis: Place(c, x.shape[axis], counts.get(axis, 1), made, is_plain) for axis, c in columns.items()}
     drops = not is_clipped and not all(place.is_safe for place in places.values())
     if is_plain:
         if _is_segment_sum(kind, x, places, index_shape, made):

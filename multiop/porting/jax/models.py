@@ -118,9 +118,7 @@ def _names(function: Callable[..., Any], skipped: int) -> list[str]:
 def named_leaves(tree: Any) -> tuple[dict[str, Any], Callable[[dict[str, Any]], Any]]:
     """Return the arrays of a pytree by name, and what puts others in their place; an array alone is `value`."""
     flat, structure = jax.tree_util.tree_flatten_with_path(tree)
-    names = [
-        ".".join(map(weights.key_name, path)) or "value" if hasattr(leaf, "dtype") else None for path, leaf in flat
-    ]
+    names = [".".join(map(weights.key_name, path)) or "value" if hasattr(x, "dtype") else None for path, x in flat]
     by_name = {name: leaf for name, (_, leaf) in zip(names, flat, strict=True) if name is not None}
     if len(by_name) != sum(name is not None for name in names):
         raise errors.ArgumentError("two arrays of the parameters have the same name")

@@ -13,10 +13,23 @@ from multiop import errors
 from multiop.porting import _optimizers, _weights
 from multiop.porting.jax import weights
 
-_BOTH = ("ScaleByAdamState", "ScaleByRStdDevState", "ScaleByRStdDevWithCountState")
-SLOTS = {name: {"mu": "first", "nu": "second"} for name in _BOTH}
-SLOTS |= {name: {"nu": "second"} for name in ("ScaleByRmsState", "ScaleByRmsWithCountState")}
-SLOTS |= {"TraceState": {"trace": "momentum"}}
+SLOTS = {  # RMSprop with a count corrects a bias, as no other framework does
+    "ScaleByAdamState": {"mu": "first", "nu": "second"},
+    "ScaleByRStdDevState": {"mu": "first", "nu": "second"},
+    "ScaleByRmsState": {"nu": "second"},
+    "TraceState": {"trace": "momentum"},
+}
+INSIDE = ("inner_state", "inner_states", "hyperparams_states")  # fields that hold states
+SCHEDULES = ("ScaleByScheduleState", "WrappedScheduleState")
+OPTIONS = {  # by Keras's names
+    "learning_rate": "learning_rate",
+    "b1": "beta_1",
+    "b2": "beta_2",
+    "eps": "epsilon",
+    "momentum": "momentum",
+    "decay": "rho",
+    "weight_decay": "weight_decay",
+}
 
 
 def read(optimizer, model):
@@ -26,8 +39,9 @@ def read(optimizer, model):
     counts = {int(np.asarray(value_of(part.count))) for part in states if "count" in part._fields}
     if len(counts) > 1:
         raise errors.ArgumentError(f"parts of the state have made different numbers of steps: {sorted(counts)}")
-    names = [names_in(group) for group in groups]
-    options = {"groups": {name: n for n, own in enumerate(names) for name in own}} if len(groups) > 1 else {}
+    options = options_of(groups)
+    if len(groups) > 1:
+        options["groups"] = {name: n for n, group in enumerate(groups) for name in names_in(group)}
     return _optimizers.OptimizerState(kind_of(states), max(counts, default=None), slots, options)
 
 
@@ -37,9 +51,9 @@ def write(optimizer, state, model):
     states = parts(groups)
     places = places_of(states)
     names = {name for slot in places.values() for name in arrays_in(slot)}
-    _optimizers.check(state, kind_of(states), places, {}, names if places else state.slots)
+    _optimizers.check(state, kind_of(states), places, options_of(groups), names if places else state.slots)
     check_groups(groups, state)
-    steps = [part.count for part in states if type(part).__name__ == "ScaleByScheduleState"]
+    steps = [part.count for part in states if type(part).__name__ in SCHEDULES]
     _optimizers.check_schedule(state, bool(steps), max((int(np.asarray(value_of(x))) for x in steps), default=0))
     if whole is optimizer:
         return replace_slots(whole, state)
@@ -66,7 +80,10 @@ def chains(state):
         return groups
     if "inner_states" in fields:  # that of `partition`
         return [group for inner in state.inner_states.values() for group in chains(inner)]
-    if "inner_state" in fields and (name.startswith("Inject") or (name == "MaskedState" and state.inner_state)):
+    if name.startswith("Inject"):  # which tells its options
+        told = [state, *getattr(state, "hyperparams_states", {}).values()]
+        return [[*told, *group] for group in chains(state.inner_state)]
+    if name == "MaskedState" and state.inner_state:
         return chains(state.inner_state)
     if name in SLOTS or name == "MaskedState" or not set(fields) - {"count"}:
         return [[state]]
@@ -96,21 +113,40 @@ def names_in(group):
     return {name for places in places_of(group).values() for name in arrays_in(places)}
 
 
+def options_of(groups):
+    """Return the settings that states tell, those of `inject_hyperparams`, by Keras's names."""
+    told = []
+    for group in groups:
+        own = {"epsilon is added to": "the corrected root"} if kind_of(group) == "adam" else {}
+        masked = {"weight_decay"} if "MaskedState" in [type(part).__name__ for part in group] else set()
+        for part in group:
+            given = getattr(part, "hyperparams", {})
+            if "learning_rate" in given:  # of an optimizer, not of a part of one
+                if float(value_of(given.get("eps_root", 0.0))):
+                    raise errors.ArgumentError("eps_root is an option that optax alone has")
+                numbers = given.keys() - getattr(part, "hyperparams_states", {}).keys() - masked
+                own |= {OPTIONS[name]: float(value_of(given[name])) for name in numbers & OPTIONS.keys()}
+        told.append((sorted(names_in(group)), own))
+    return _optimizers.join_groups(told)
+
+
 def check_groups(groups, state):
     """Refuse groups that differ where those of optax do not, and a decay that an optimizer of optax has no place for."""
     by_parameter = [name for name, option in state.options.items() if isinstance(option, dict) and name != "groups"]
     for group in groups:
-        kinds = [type(part).__name__ for part in group]
+        kinds = [kind for part in group if not (kind := type(part).__name__).startswith(("Inject", "Wrapped"))]
         names = names_in(group)
-        for option in by_parameter if names else ():
-            is_masked = option == "weight_decay" and "MaskedState" in kinds
-            values = {_optimizers.option_of(state.options, option, name) for name in names}
-            if len(values) > 1 and not is_masked:
+        slot = next((n for n, kind in enumerate(kinds) if kind in SLOTS), None)
+        place = len(kinds) - 2 if slot is None else slot
+        maskable = {"l2": kinds[:place], "weight_decay": kinds[place:]}
+        for option in by_parameter:
+            places = names or (state.options[option] if len(groups) == 1 else ())
+            values = {_optimizers.option_of(state.options, option, name) for name in places}
+            if len(values) > 1 and "MaskedState" not in maskable.get(option, ()):
                 raise errors.ArgumentError(
                     f"{option} differs between the state's groups of parameters, and not between those of the "
                     "optimizer: give optax.multi_transform, or a mask"
                 )
-        place = next((n for n, kind in enumerate(kinds) if kind in SLOTS), len(kinds) - 2)
         l2, decay = (
             max((_optimizers.option_of(state.options, option, name) for name in names or [""]), default=0.0)
             for option in ("l2", "weight_decay")
@@ -120,10 +156,11 @@ def check_groups(groups, state):
                 f"the state's optimizer adds squares of weights to the loss (l2 {l2}), and nothing in front of that "
                 f"of optax does: optax.chain(optax.add_decayed_weights({l2}), …)"
             )
-        has_decay = "ScaleByAdamState" in kinds and len(kinds) - place > 2
-        if decay and "ScaleByAdamState" in kinds and not has_decay:
+        # behind the slots there is the rate, and of RMSprop a momentum that may be none
+        has_decay = len(kinds) - (slot or 0) > 2 + ("ScaleByR" in "".join(kinds))
+        if decay and not has_decay:
             raise errors.ArgumentError(f"the state's optimizer decays weights by {decay}, that of optax does not")
-        if has_decay and not decay and "weight_decay" in state.options:
+        if "ScaleByAdamState" in kinds and has_decay and not decay and "weight_decay" in state.options:
             warnings.warn("the state's optimizer does not decay weights, that of optax may, as adamw", stacklevel=4)
 
 
@@ -156,14 +193,11 @@ def write_arrays(place, arrays):
 
 def replace_slots(whole, state):
     """Return a state with what another optimizer has learned in its slots, and its number of steps."""
-    fields = getattr(whole, "_fields", None)
-    if fields is None:
+    if isinstance(whole, dict):
+        return {label: replace_slots(part, state) for label, part in whole.items()}
+    if not hasattr(whole, "_fields"):
         return type(whole)(replace_slots(part, state) for part in whole)
-    made = {}
-    if "inner_state" in fields:
-        made["inner_state"] = replace_slots(whole.inner_state, state)
-    if "inner_states" in fields:
-        made["inner_states"] = {label: replace_slots(part, state) for label, part in whole.inner_states.items()}
+    made = {field: replace_slots(getattr(whole, field), state) for field in INSIDE if field in whole._fields}
     return replaced(whole, state)._replace(**made)
 
 

@@ -384,9 +384,7 @@ def einsum_of_transposes(expression: Expression, made: Made) -> Expression | Non
             left, _, right = inner.args[0].partition("->")
             if order is not None:
                 return call("ops.einsum", f"{left}->{''.join(right[axis] for axis in order)}", *inner.args[1:])
-        if isinstance(inner, Infix) and all(
-            is_call(made(operand), "ops.einsum") for operand in (inner.left, inner.right)
-        ):
+        if isinstance(inner, Infix) and all(is_call(made(x), "ops.einsum") for x in (inner.left, inner.right)):
             order = permutation(expression, None, expression.args[0])
             sides = []
             for side in map(made, (inner.left, inner.right)):

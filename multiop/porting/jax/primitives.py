@@ -28,10 +28,12 @@ from multiop.porting._rows import (
     is_number,
     pad_by,
     part,
+    polygamma,
     short,
     sizes,
     spellings,
     split,
+    truncated_quotient,
     unary,
 )
 from multiop.porting.jax.indices import dynamic_slice, dynamic_update, gather, scatter, scatter_difference
@@ -66,9 +68,7 @@ def divide(x, y, out):
         return infix("/", "divide", x, y, out)
     if is_number(y) and y > 0 and out.dtype.startswith("u"):
         return call("ops.floor_divide", x, y)
-    quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
-    signs = Infix("*", call("ops.sign", x), call("ops.sign", y) if isinstance(y, Value) else (y > 0) - (y < 0))
-    return Infix("*", quotient, signs)
+    return truncated_quotient(x, y)
 
 
 def power(x, y, out):
@@ -117,12 +117,6 @@ def select(which, *cases, out):
     if not any(isinstance(case, Value) for case in cases):
         yes = call("ops.cast", yes, DType(out.dtype))
     return call("ops.where", which, yes, no)
-
-
-def polygamma(n, x):
-    if not is_number(n) or n != int(n):
-        raise Untranslated("of an order that is computed")
-    return call("ops.polygamma", int(n), x)
 
 
 def clamp(low, x, high, out):
@@ -751,9 +745,7 @@ def uniform(key, low, high, out):
 
 
 def bernoulli(key, p, body, out):
-    dtype = next(
-        equation.params["jaxpr"].out_avals[0].dtype.name for equation in body.eqns if "jaxpr" in equation.params
-    )
+    dtype = next(each.params["jaxpr"].out_avals[0].dtype.name for each in body.eqns if "jaxpr" in each.params)
     return call("ops.less", call("random.uniform", out.shape, dtype=DType(dtype), seed=SEED), p)
 
 

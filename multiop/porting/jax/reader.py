@@ -400,10 +400,7 @@ class _Reader:
             return environment[variable]
 
         for equation, wanted in reversed(_live(jaxpr, used)[0]):
-            own = self.model.scopes_of(str(equation.source_info.name_stack))
-            own = tuple(scope for scope in own if scope not in scopes)
-            if scopes and any(not scope.path.startswith(f"{scopes[-1].path}.") for scope in own):
-                own = ()
+            own = [scope for scope in self.model.scopes_of(str(equation.source_info.name_stack)) if scope not in scopes]
             self.scopes, self.where = (*scopes, *own), _where(equation) or self.where
             results = self._results(equation, [entry(variable) for variable in equation.invars], wanted)
             environment |= dict(zip(equation.outvars, results, strict=True))
@@ -457,10 +454,7 @@ class _Reader:
         if not homes or equation.effects or has_key:
             raise Untranslated("")
         names = [f"x{i + 1}" for i in range(len(equation.invars))]
-        given = [
-            *names,
-            *[f"{word}={_rows.as_python(param, _jax_as_python)}" for word, param in equation.params.items()],
-        ]
+        given = [*names, *[f"{word}={_rows.as_python(x, _jax_as_python)}" for word, x in equation.params.items()]]
         return f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})", ()
 
     def _skeleton(self, aval: Any) -> Value:
@@ -534,14 +528,10 @@ class _Reader:
         shapes = [size for skeleton in outs for size in skeleton.shape]
         if scalars and name in primitives.ENTRYWISE:
             arrays = [entry.array for entry in entries]
-        elif all(
-            isinstance(size, (int, np.integer)) for size in [*shapes, *(s for entry in entries for s in entry.shape)]
-        ):
+        elif all(isinstance(n, (int, np.integer)) for n in [*shapes, *(s for entry in entries for s in entry.shape)]):
             if sum(math.prod(skeleton.shape) for skeleton in outs) > _FOLDED or not entries:
                 return None
-            arrays = [
-                entry.array if entry.dtype == "key" else np.broadcast_to(entry.array, entry.shape) for entry in entries
-            ]
+            arrays = [x.array if x.dtype == "key" else np.broadcast_to(x.array, x.shape) for x in entries]
         else:
             return None
         operands = [

@@ -145,8 +145,9 @@ def nnx_variables(source):
     from flax import nnx
 
     state = source if isinstance(source, nnx.State) else nnx.state(source)
-    # keys and counters of random numbers are no weights
+    # keys and counters of random numbers are no weights, nor is what an optimizer masks
     flat = [entry for entry in nnx.to_flat_state(state) if not isinstance(entry[1], nnx.RngState)]
+    flat = [entry for entry in flat if jax.tree.leaves(entry[1])]
     if isinstance(source, nnx.Module):  # which come sorted by name
         flat.sort(key=lambda entry: _place(source, entry[0]))
     return {".".join(map(str, path)): variable for path, variable in flat}

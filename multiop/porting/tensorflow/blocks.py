@@ -90,9 +90,7 @@ class _Blocks:
         self.nodes = nodes
         self.tops = [_tops(node) for node in nodes]  # the layers whose weights a statement has
         makers = {id(value): number for number, node in enumerate(nodes) for value in node.outputs}
-        self.takes = [
-            [makers[id(value)] for value in _graph.values(node.expression) if id(value) in makers] for node in nodes
-        ]
+        self.takes = [[makers[id(x)] for x in _graph.values(node.expression) if id(x) in makers] for node in nodes]
         self.users: dict[int, set[int]] = collections.defaultdict(set)
         for number, taken in enumerate(self.takes):
             for maker in taken:
@@ -140,9 +138,7 @@ class _Blocks:
             if ending is not None:
                 blocks[ending].add(number)
         own = {ending: set().union(*(self.tops[number] for number in block)) for ending, block in blocks.items()}
-        others = {
-            top for number, tops in enumerate(self.tops) for top in tops if top not in own.get(self.endings[number], ())
-        }
+        others = {x for n, tops in enumerate(self.tops) for x in tops if x not in own.get(self.endings[n], ())}
         forms = {
             ending: frozenset(top.removesuffix(ending) for top in tops)
             for ending, tops in own.items()

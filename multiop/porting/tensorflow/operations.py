@@ -27,11 +27,13 @@ from multiop.porting._rows import (
     line,
     pad_by,
     part,
+    polygamma,
     short,
     size_text,
     sizes,
     spellings,
     split,
+    truncated_quotient,
     unary,
     words,
 )
@@ -57,9 +59,7 @@ _COMPUTED = (Value, Item, Call)  # what stands for a number that depends on valu
 def infix(operator, op, x, y, out):
     """An operator of Python where the result is floating, else an op."""
     if out.dtype in FLOATS:
-        x, y = (
-            call("ops.cast", operand, DType(out.dtype)) if isinstance(operand, Dim) else operand for operand in (x, y)
-        )
+        x, y = (call("ops.cast", z, DType(out.dtype)) if isinstance(z, Dim) else z for z in (x, y))
     else:
         return call(f"ops.{op}", x, y)
     neutral = {"+": 0, "-": 0, "*": 1, "/": 1}[operator]
@@ -125,14 +125,8 @@ def cumulative_logsumexp(x, axis, exclusive=False, reverse=False):
     return call("ops.associative_scan", Name("ops.logaddexp"), y, reverse=reverse, axis=axis)
 
 
-def truncated_quotient(x, y, out):
-    if out.dtype in FLOATS:
-        return call("ops.trunc", Infix("/", x, y))
-    quotient = call("ops.floor_divide", call("ops.abs", x), call("ops.abs", y) if isinstance(y, Value) else abs(y))
-    signs = call(
-        "ops.multiply", call("ops.sign", x), call("ops.sign", y) if isinstance(y, Value) else (y > 0) - (y < 0)
-    )
-    return call("ops.multiply", quotient, signs)
+def divide_and_truncate(x, y, out):
+    return call("ops.trunc", Infix("/", x, y)) if out.dtype in FLOATS else truncated_quotient(x, y)
 
 
 # products
@@ -676,9 +670,7 @@ def fused_batch_norm(x, scale, offset, mean, variance, out, emit, epsilon=1e-4, 
     axis = 1 if data_format.startswith("NC") else x.ndim - 1
     if is_training:
         axes = tuple(dim for dim in range(x.ndim) if dim != axis)
-        mean, variance = emit(
-            call("ops.moments", x, axes), *[Value(skeleton.shape, skeleton.dtype) for skeleton in out[1:3]]
-        )
+        mean, variance = emit(call("ops.moments", x, axes), *[Value(x.shape, x.dtype) for x in out[1:3]])
     else:  # TensorFlow gives them no gradient
         mean, variance = (
             statistic if statistic.kind == "state" else call("ops.stop_gradient", statistic)
@@ -860,12 +852,6 @@ def with_diagonal(input, diagonal, k, align=""):
     return call("ops.where", mask, call("ops.expand_dims", diagonal, -1), input)
 
 
-def polygamma(a, x):
-    if isinstance(a, Value):
-        raise Untranslated("of an order that is computed")
-    return call("ops.polygamma", int(a), x)
-
-
 def length(input, reduction_indices, keep_dims=False):
     squares = call("ops.square", input)
     return call("ops.sqrt", call("ops.sum", squares, axis=axes_of(reduction_indices, input.ndim), keepdims=keep_dims))
@@ -1037,7 +1023,7 @@ _BINARY = (
     "GreaterEqual=greater_equal"
 )
 _NAMED = (
-    "Bitcast=bitcast TruncateDiv=truncated_quotient Pow=power Polygamma=polygamma BiasAdd=bias_add MatMul=matmul "
+    "Bitcast=bitcast TruncateDiv=divide_and_truncate Pow=power BiasAdd=bias_add MatMul=matmul "
     "CumulativeLogsumexp=cumulative_logsumexp EuclideanNorm=length Squeeze=squeeze Transpose=transpose "
     "Unpack=unpack ConcatV2=concatenate StridedSlice=strided_slice Slice=cut XlaDynamicUpdateSlice=update_block "
     "Tile=tile BroadcastTo=broadcast MirrorPad=mirror_pad ReverseV2=flip SpaceToBatchND=to_batch "
@@ -1072,6 +1058,7 @@ ROWS: dict[str, Row] = {
     "Xlogy": partial(unless_zero, lambda x, y: Infix("*", x, call("ops.log", y))),
     "Xlog1py": partial(unless_zero, lambda x, y: Infix("*", x, call("ops.log1p", y))),
     "Xdivy": partial(unless_zero, lambda x, y: Infix("/", x, y)),
+    "Polygamma": polygamma,
     "Igamma": lambda a, x: call("ops.gammainc", a, x),
     "Igammac": lambda a, x: call("ops.gammaincc", a, x),
     "Complex": lambda real, imag: call("ops.view_as_complex", call("ops.stack", [real, imag], axis=-1)),

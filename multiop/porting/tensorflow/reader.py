@@ -371,9 +371,7 @@ def _in_depth(nodes: list[Node], outputs: Expression, depth: int = 0) -> list[No
     waiting = [*reversed(updates), *reversed(needed_nodes([outputs]))]
     while waiting:
         number = waiting[-1]
-        before = [
-            unit for unit in needed_nodes([node.expression for node in units[number]]) if unit not in done | {number}
-        ]
+        before = [n for n in needed_nodes([node.expression for node in units[number]]) if n not in done | {number}]
         if number not in done and before:
             waiting += reversed(before)
             continue
@@ -1101,9 +1099,7 @@ class _Reader:
     def _inside(self, function: Function, results: list[Edge]) -> list[Edge]:
         """Plan a function inside, and return the tensors that it closes over."""
         self._plan(function.operations, results)
-        made = {id(edge) for operation in function.operations for edge in operation.outputs} | set(
-            map(id, function.inputs)
-        )
+        made = {id(edge) for x in function.operations for edge in x.outputs} | set(map(id, function.inputs))
         return self._outer_tensors(function.operations, results, made)
 
     def _choice(self, operation: Operation) -> list[Edge]:

@@ -102,8 +102,10 @@ def names(model, layers):
 
 
 KINDS = {  # the class that has the same suspects
-    **{f"{kind}alization": kind for kind in ("BatchNorm", "LayerNorm", "GroupNorm", "RMSNorm")},
-    **{kind: kind for kind in ("Embedding", "Dense")},
+    "BatchNormalization": "BatchNorm",
+    "LayerNormalization": "LayerNorm",
+    "GroupNormalization": "GroupNorm",
+    "RMSNormalization": "RMSNorm",
     **{f"Conv{n}D": "Conv" for n in (1, 2, 3)},
     **{f"MaxPooling{n}D": "MaxPool" for n in (1, 2, 3)},
     **{f"AveragePooling{n}D": "AvgPool" for n in (1, 2, 3)},

@@ -71,9 +71,7 @@ class Recorded:
             leaves[i] = x
         args, kwargs = pytree.tree_unflatten(leaves, self.structure)
         given = [*args, *kwargs.values()]
-        context = _Context(
-            tuple(isinstance(operand, torch.Tensor) and operand.is_floating_point() for operand in given)
-        )
+        context = _Context(tuple(isinstance(x, torch.Tensor) and x.is_floating_point() for x in given))
         with torch.no_grad():
             if self.has_setup:
                 returned = self.forward(*args, **kwargs)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from multiop.porting import _rows
 from multiop.porting._graph import (
     CONDITIONS,
     SEED,
@@ -142,11 +143,7 @@ def divide(self, other, out, rounding_mode=None):
     if rounding_mode == "trunc":
         if dtype in FLOATS:
             return last(out, call("ops.trunc", Infix("/", left, right)), dtype)
-        if isinstance(right, int):
-            quotient, sign = call("ops.floor_divide", call("ops.abs", left), abs(right)), call("ops.sign", left)
-            return last(out, Infix("*", quotient, sign if right > 0 else Infix("*", -1, sign)), dtype)
-        quotient = call("ops.floor_divide", call("ops.abs", left), call("ops.abs", right))
-        return last(out, Infix("*", quotient, Infix("*", call("ops.sign", left), call("ops.sign", right))), dtype)
+        return last(out, _rows.truncated_quotient(left, right), dtype)
     left, right = (cast(operand, out.dtype) if isinstance(operand, Value) else operand for operand in (left, right))
     if any(isinstance(operand, Dim) for operand in (left, right)):
         return call("ops.divide", left, right)
@@ -562,9 +559,7 @@ def recurrent(
             weights = tuple(zip(names, next(leaves), strict=False))
             ends_in = [(shape[1], state.shape[-1]) for state in states]
             skeletons = [Value((shape[0], *ends_in[0]), input.dtype, name="sequence")]
-            skeletons += [
-                Value(end, input.dtype, name=name) for end, name in zip(ends_in, ("hidden", "cell"), strict=False)
-            ]
+            skeletons += [Value(x, input.dtype, name=n) for x, n in zip(ends_in, ("hidden", "cell"), strict=False)]
             results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
             ys.append(results[0])
             for end, last in zip(ends, results[1:], strict=True):
@@ -916,9 +911,7 @@ def smooth_resize(mode, input, out, output_size=None, align_corners=False, scale
     if any(isinstance(extent, Dim) for extent in (*old, *size)):
         raise Untranslated("a resize between open sizes")
     factors = [] if scale_factors is None else scale_factors
-    if align_corners or any(
-        after != before * factor for before, after, factor in zip(old, size, factors, strict=False)
-    ):
+    if align_corners or any(b != a * factor for a, b, factor in zip(old, size, factors, strict=False)):
         raise Untranslated("with align_corners, or a factor that is not the ratio of the sizes")
     return call("ops.image.resize", input, size, interpolation=mode, antialias=True, data_format="channels_first")
 

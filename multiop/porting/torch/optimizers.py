@@ -8,7 +8,6 @@ import torch
 
 from multiop import errors
 from multiop.porting import _optimizers, _weights
-from multiop.porting._rows import spellings
 from multiop.porting.torch.weights import numpy_dtype, to_numpy, to_tensor
 
 # the most special class first
@@ -20,9 +19,15 @@ SLOTS = {
     "adamw": ADAM,
     "rmsprop": {"square_avg": "second", "momentum_buffer": "momentum", "grad_avg": "first"},
 }
-OPTIONS = spellings(  # by Keras's names
-    "lr=learning_rate momentum=momentum nesterov=nesterov eps=epsilon amsgrad=amsgrad alpha=rho centered=centered"
-)
+OPTIONS = {  # by Keras's names
+    "lr": "learning_rate",
+    "momentum": "momentum",
+    "nesterov": "nesterov",
+    "eps": "epsilon",
+    "amsgrad": "amsgrad",
+    "alpha": "rho",
+    "centered": "centered",
+}
 EPSILON = {"adam": "the corrected root", "adamw": "the corrected root", "rmsprop": "the root"}
 
 
@@ -95,8 +100,7 @@ def options_of(optimizer, model):
         decay, decays = value_of(group.get("weight_decay", 0.0)), group.get("decoupled_weight_decay", kind == "adamw")
         options |= {"weight_decay": decay if decays else 0.0, "l2": 0.0 if decays else decay}
         groups.append(([names[id(x)] for x in group["params"]], options))
-    options = _optimizers.join_groups([group for group in groups if group[0]] or groups)
-    return options | ({"epsilon is added to": EPSILON[kind]} if kind in EPSILON else {})
+    return _optimizers.join_groups(groups) | ({"epsilon is added to": EPSILON[kind]} if kind in EPSILON else {})
 
 
 def value_of(x):

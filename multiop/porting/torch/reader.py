@@ -657,11 +657,17 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
             if has_parts and node.graph is graph:
                 part = _part([statistic, *_chain(statistic, origins)][-1])
                 same |= set() if part is None else {part[0], *_chain(part[0], origins)}
+            root = _tensor([statistic, *_chain(statistic, origins)][-1])
             for other in sharing[_storage(statistic) or 0]:
-                is_later = other in kept or any(order[user] > order[node] for user in other.users)
+                is_name = not other.users and _part_of_memory(_tensor(other)) == _part_of_memory(root)  # another one
+                is_later = (other in kept and not is_name) or any(order[user] > order[node] for user in other.users)
                 if other is not node and other not in same and order[other] < order[node] and is_later:
                     return True
     return False
+
+
+def _part_of_memory(x: Any) -> tuple[Any, ...]:
+    return x.shape, x.stride(), x.storage_offset()
 
 
 def _changed_while_lent(graph: Any) -> Iterator[Any]:
@@ -695,9 +701,7 @@ def _changes_without_gradient(graph: Any) -> Iterator[Any]:
     for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
         if block.args[0] is False:
             inner, operands = _block(block)
-            changed = {
-                _storage(tensor) for node in _with_blocks(inner) if (tensor := _mutated_tensor(node)) is not None
-            }
+            changed = {_storage(x) for node in _with_blocks(inner) if (x := _mutated_tensor(node)) is not None}
             if any(_storage(operand) in changed and _has_gradient(operand) for operand in operands):
                 yield block
 
@@ -960,9 +964,7 @@ class _Reader:
         placeholders = self.program.graph.find_nodes(op="placeholder")
         opened = [size for node in placeholders if (x := _tensor(node)) is not None for size in x.shape]
         known = set(self.symbols)
-        relations = [
-            guard for guard in _internals.guards(opened) if {str(each) for each in guard.free_symbols} <= known
-        ]
+        relations = [guard for guard in _internals.guards(opened) if {str(x) for x in guard.free_symbols} <= known]
         return list(dict.fromkeys(sizes.size_text(sizes.expression(each, self._symbol)) for each in relations))
 
     def _argument(self, argument: Any, is_first: bool = True) -> Expression:
@@ -1165,9 +1167,7 @@ class _Reader:
         takes_all = _rows.takes_all(row)
         arguments: dict[str, Any] = {}
         first = next(iter(bound.values()), None)
-        defaults = {
-            argument.name: argument.default_value for argument in schema.arguments if argument.has_default_value()
-        }
+        defaults = {x.name: x.default_value for x in schema.arguments if x.has_default_value()}
         for name, argument in bound.items():
             if name in _IGNORED and not _converters.is_converter(row):
                 continue
@@ -1253,9 +1253,7 @@ class _Reader:
         names += [buffer for buffer, path in self.buffers.items() if path == counter]
         news = [user for user in node.users if user.target is operator.getitem and user.args[1] > 2]
         news += [user for buffer, path in self.buffers.items() if path == counter for user in buffer.users]
-        readers = [user for name in names for user in list(name.users)[1:]] + [
-            user for new in news for user in new.users
-        ]
+        readers = [x for name in names for x in list(name.users)[1:]] + [x for new in news for x in new.users]
         return prefix if all(user.op == "output" for user in readers) else None
 
     def _tracked_submodules(self) -> set[str | None]:

@@ -229,6 +229,59 @@ def scanned(cell, x):
     return jax.lax.scan(step, start, x.swapaxes(0, 1))[1].swapaxes(0, 1)
 
 
+class MatrixMemory(nnx.Module):
+    """The memory of xLSTM: a matrix for each head, behind exponential gates that are kept from overflow."""
+
+    def __init__(self, rngs):
+        self.norm, self.qkv = nnx.LayerNorm(12, rngs=rngs), nnx.LinearGeneral(12, (3, 3, 4), rngs=rngs)
+        self.gates, self.open = nnx.Linear(12, 6, rngs=rngs), nnx.Linear(12, 12, rngs=rngs)
+        self.heads, self.leave = nnx.GroupNorm(12, 3, rngs=rngs), nnx.Linear(12, 12, rngs=rngs)
+
+    def __call__(self, x):
+        y = self.norm(x)
+        q, k, v = jnp.moveaxis(self.qkv(y), 2, 0)
+        enter, forget = jnp.split(self.gates(y), 2, -1)
+
+        def step(carry, row):
+            memory, total, most = carry
+            q, k, v, enter, forget = row
+            new = jnp.maximum(forget + most, enter)
+            kept, added = jnp.exp(forget + most - new), jnp.exp(enter - new)
+            memory = kept[..., None, None] * memory + added[..., None, None] * jnp.einsum("bhd,bhe->bhde", v, k)
+            total = kept[..., None] * total + added[..., None] * k
+            size = jnp.maximum(jnp.abs(jnp.einsum("bhd,bhd->bh", total, q)), jnp.exp(-new))
+            return (memory, total, new), jnp.einsum("bhde,bhe->bhd", memory, q) / size[..., None]
+
+        batch = x.shape[0]
+        start = jnp.zeros((batch, 3, 4, 4), x.dtype), jnp.zeros((batch, 3, 4), x.dtype), jnp.zeros((batch, 3), x.dtype)
+        rows = [jnp.moveaxis(row, 1, 0) for row in (q, k / 2, v, enter, jax.nn.log_sigmoid(forget))]
+        y_heads = jnp.moveaxis(jax.lax.scan(step, start, rows)[1], 0, 1).reshape(x.shape)
+        return x + self.leave(jax.nn.sigmoid(self.open(y)) * self.heads(y_heads))
+
+
+class FourierOperator(eqx.Module):
+    """A Fourier neural operator on a line."""
+
+    lift: eqx.nn.Conv1d
+    spectral: list
+    local: list
+    head: eqx.nn.Conv1d
+
+    def __init__(self, key):
+        keys = jax.random.split(key, 6)
+        self.lift, self.head = eqx.nn.Conv1d(2, 6, 1, key=keys[0]), eqx.nn.Conv1d(6, 1, 1, key=keys[1])
+        self.spectral = [0.2 * jax.random.normal(key, (2, 6, 6, 5)) for key in keys[2:4]]
+        self.local = [eqx.nn.Conv1d(6, 6, 1, key=key) for key in keys[4:]]
+
+    def __call__(self, x):
+        x = self.lift(x)
+        for weight, layer in zip(self.spectral, self.local, strict=True):
+            waves = jnp.einsum("im,iom->om", jnp.fft.rfft(x)[:, :5], weight[0] + 1j * weight[1])
+            waves = jnp.pad(waves, ((0, 0), (0, x.shape[-1] // 2 - 4)))
+            x = jax.nn.gelu(jnp.fft.irfft(waves, x.shape[-1]) + layer(x))
+        return self.head(x)
+
+
 def gated(cell, x):
     """A GRU under `scan`, whose last state is the output."""
 
@@ -303,6 +356,8 @@ MODELS = {
     "equinox attention": equinox(attention, lambda key: eqx.nn.MultiheadAttention(4, 16, key=key), 2, 6, 16),
     "equinox LSTM under scan": equinox(scanned, lambda key: eqx.nn.LSTMCell(8, 16, key=key), 2, 6, 8),
     "equinox convolution": equinox(mapped, lambda _: Convolutions(), 2, 3, 8, 8),
+    "nnx xLSTM": module(MatrixMemory, normal(2, 6, 12)),
+    "equinox Fourier operator": equinox(mapped, FourierOperator, 3, 2, 16),
     "physics-informed network": lambda: (functools.partial(burgers, layers(2, 16, 16, 1)), normal(8, 2)),
     "function with custom_vjp": lambda: (
         functools.partial(quantized, {"w": normal(8, 4), "s": normal(4)}),

@@ -12,6 +12,7 @@ with contextlib.suppress(RuntimeError):  # torchvision imports without its own k
     _library.define("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
     _library.define("qnms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
 
+import diffusers
 import timm
 import torch_geometric.nn as graphs
 import torchvision.models as tv
@@ -231,6 +232,96 @@ def vit_mae():
     return Masked(transformers.ViTMAEForPreTraining(config)), (*image(32), torch.rand(2, 16))
 
 
+class Diffusion(torch.nn.Module):
+    """A model of noise, at some times and under some words."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, *inputs):
+        return self.model(*inputs, return_dict=False)[0]
+
+
+class Video(torch.nn.Module):
+    """The encoder of V-JEPA 2."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.model = model
+
+    def forward(self, frames):
+        return self.model(frames, skip_predictor=True).last_hidden_state
+
+
+def stable_diffusion():
+    model = diffusers.SD3Transformer2DModel(
+        sample_size=8,
+        patch_size=2,
+        in_channels=4,
+        num_layers=2,
+        attention_head_dim=8,
+        num_attention_heads=4,
+        joint_attention_dim=32,
+        caption_projection_dim=32,
+        pooled_projection_dim=16,
+        out_channels=4,
+    )
+    noise, words, pooled = torch.randn(2, 4, 8, 8), torch.randn(2, 5, 32), torch.randn(2, 16)
+    return Diffusion(model), (noise, words, pooled, torch.tensor([3.0, 7.0]))
+
+
+def sana():
+    model = diffusers.SanaTransformer2DModel(
+        in_channels=4,
+        out_channels=4,
+        num_attention_heads=2,
+        attention_head_dim=8,
+        num_layers=2,
+        num_cross_attention_heads=2,
+        cross_attention_head_dim=8,
+        cross_attention_dim=16,
+        caption_channels=8,
+        sample_size=8,
+        patch_size=1,
+    )
+    return Diffusion(model), (torch.randn(2, 4, 8, 8), torch.randn(2, 5, 8), torch.tensor([3.0, 7.0]))
+
+
+def conditional_unet():
+    model = diffusers.UNet2DConditionModel(
+        sample_size=8,
+        in_channels=4,
+        out_channels=4,
+        block_out_channels=(8, 16),
+        layers_per_block=1,
+        down_block_types=("CrossAttnDownBlock2D", "DownBlock2D"),
+        up_block_types=("UpBlock2D", "CrossAttnUpBlock2D"),
+        cross_attention_dim=8,
+        attention_head_dim=2,
+        norm_num_groups=4,
+    )
+    return Diffusion(model), (torch.randn(2, 4, 8, 8), torch.tensor([3, 7]), torch.randn(2, 5, 8))
+
+
+def v_jepa():
+    config = transformers.VJEPA2Config(
+        patch_size=8,
+        crop_size=16,
+        frames_per_clip=4,
+        tubelet_size=2,
+        hidden_size=24,
+        num_attention_heads=2,
+        num_hidden_layers=2,
+        mlp_ratio=2.0,
+        pred_hidden_size=24,
+        pred_num_attention_heads=2,
+        pred_num_hidden_layers=1,
+        pred_num_mask_tokens=2,
+    )
+    return Video(transformers.VJEPA2Model(config)), (torch.randn(1, 4, 3, 16, 16),)
+
+
 MODELS = {
     "ResNet-18": pictured(tv.resnet18, 64),
     "MobileNetV2": pictured(lambda: tv.MobileNetV2(10, 0.25), 64),
@@ -359,13 +450,38 @@ MODELS = {
         mamba_chunk_size=4,
         pad_token_id=0,
     ),
+    "CWM": text(
+        "Cwm",
+        **GROUPED,
+        pad_token_id=0,
+        sliding_window=4,
+        layer_types=["sliding_attention", "full_attention", "sliding_attention"],
+    ),
+    "MiniMax": text(
+        "MiniMax",
+        **GROUPED,
+        pad_token_id=0,
+        num_local_experts=4,
+        num_experts_per_tok=2,
+        block_size=4,
+        layer_types=["linear_attention", "full_attention", "linear_attention"],
+    ),
+    "Mellum": text("Mellum", **GROUPED, pad_token_id=0),
+    "Jais 2": text("Jais2", **GROUPED, pad_token_id=0, eos_token_id=2),
+    "V-JEPA 2": v_jepa,
+    "SD3": stable_diffusion,
+    "Sana": sana,
+    "conditional U-Net": conditional_unet,
     "StarNet": timmed("starnet_s050"),
+    "SwiftFormer": timmed("swiftformer_xs"),
     "GraphSAGE": graph(graphs.SAGEConv),
     "GATv2": graph(graphs.GATv2Conv, add_self_loops=False),
     "graph transformer": graph(graphs.TransformerConv),
     "GIN": graph(perceptron),
     "GENConv": graph(graphs.GENConv, learn_t=True),
     "ChebConv": graph(graphs.ChebConv, K=3),
+    "ResGatedGraph": graph(graphs.ResGatedGraphConv),
+    "EGConv": graph(graphs.EGConv, num_heads=4, num_bases=2, add_self_loops=False),
     "LSTM": lambda: (Recurrent(torch.nn.LSTM), (torch.randn(2, 6, 8),)),
     "GRU": lambda: (Recurrent(torch.nn.GRU), (torch.randn(2, 6, 8),)),
 }
@@ -413,6 +529,13 @@ SINGLE = (
     "GhostNet",
     "LR-ASPP",
     "DeepLabV3",
+    "CWM",
+    "MiniMax",
+    "Mellum",
+    "Jais 2",
+    "SD3",
+    "Sana",
+    "conditional U-Net",
 )
 
 # those of which a float64 version is to take these steps in float64 too
