@@ -81,3 +81,9 @@ def test_limits_in_a_compiled_function(backend):
 def test_a_wrong_dtype_is_named(backend, function, dtype, message):
     with pytest.raises(errors.DTypeError, match=rf"^{function}: {message}"):
         getattr(mo, function)(dtype)
+
+
+def test_a_size_in_place_of_a_dtype_is_told(backend):
+    for call in (lambda: mo.op_zeros(2, 3), lambda: mo.op_view(mo.op_ones((2, 3)), (3, 2))):
+        with pytest.raises(errors.DTypeError, match=r"unknown dtype .*; sizes are one tuple, as in op_reshape"):
+            call()

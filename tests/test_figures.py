@@ -10,8 +10,10 @@ import figures
 import numpy as np
 import pytest
 
+from multiop import cli
 from multiop._values.quadrature import OF_SQUARE_ROOT
 from multiop.frontends import special
+from multiop.testing import _tolerances
 
 OPEN: set[str] = set()  # goals that are not reached yet; what is reached leaves this set
 
@@ -58,6 +60,15 @@ def test_counts_on_pages_are_those_of_the_code(monkeypatch):
     rng.normal(size=6 * scene[0] + 3 * scene[1])
     entries = 16 * np.count_nonzero(rng.uniform(size=scene) < 0.6)
     assert "{} cameras and {} points eight products find the {:,} entries".format(*scene, entries) in pages
+    shim, library = (figures.count_code(part) for part in text["examples/transport/before.py"].split("# the library"))
+    after = figures.count_code(text["examples/transport/transport.py"])
+    assert f"| the shim | {shim} | 0 | | the library | {library} | {after} |" in pages
+    assert "on every backend, the first to " + read(tests, r"(?s)def test_digits_has.*?atol=(.*?)\)") in pages
+    assert read(tests, r'found\["products"\] == (\d+)') == "9" and "nine products find them all" in pages
+    programs = ast.literal_eval(read("tests/test_programs.py", r"(?ms)^SHAPES = (\{.*?^\})"))
+    assert len(programs) == 10 and "the operations of ten compiled programs" in pages
+    assert f"{cli._TIMEOUT:.0f} by default" in pages
+    assert f"arrays of more than {_tolerances._SHOWN} numbers as shapes" in pages
     terms = [*OF_SQUARE_ROOT, *special._TERMS.values(), *(nodes for _, nodes, *_ in special._BESSEL.values())]
     assert f"integrals of {min(terms)} to {round(max(terms), -1)} terms in memory" in pages
 
@@ -65,7 +76,13 @@ def test_counts_on_pages_are_those_of_the_code(monkeypatch):
 COUNTED = [
     *("CONTRIBUTING.md", "docs/testing.md", "docs/porting.md", "benchmarks/ported.md", "tests/loaded/tables.py"),
     *("tests/loaded/test_loaded.py", "tests/mutants/__main__.py", "tests/testing/test_false_alarms.py"),
-    *("docs/index.md", "docs/gallery.md", "docs/limits.md", "tests/test_examples.py"),
+    *("docs/index.md", "docs/gallery.md", "docs/limits.md", "docs/performance.md", "docs/tutorials/library.md"),
+    *(
+        "tests/test_examples.py",
+        "tests/test_programs.py",
+        "examples/transport/before.py",
+        "examples/transport/transport.py",
+    ),
     *(f"examples/gallery/{name}.py" for name in ("physics", "reaction", "bundle")),
 ]
 

@@ -47,6 +47,9 @@ pytestmark = pytest.mark.tier("quick")
         (multiop.tree, "tree_map", "'multiop.tree.map'"),
         (ops, "random_uniform", "'multiop.random.uniform'"),
         (ops, "grad", "'multiop.grad'"),
+        (ops, "acos", "'arccos'"),
+        (ops, "sqrt_", "'sqrt'"),
+        (ops, "flatten", "'ravel'"),
         (multiop, "derivative", "'grad'"),
         (porting, "port", "'multiop.porting.trace'"),
         (porting, "prov", "'prove'"),
@@ -95,6 +98,8 @@ CALLS = [  # a keyword of another library, and what the error names
     (lambda: multiop.vmap(lambda x: ops.transpose(x, perm=0))(ops.array(X)), "perm", "write axes="),
     (lambda: multiop.vjp(lambda x: ops.max(x, 0, keepdim=True), X), "keepdim", "write keepdims="),
     (lambda: multiop.jvp(lambda x: ops.add(x, y=x), (X,), (X,)), "y", "write x2="),
+    (lambda: multiop.grad(lambda x: ops.where(ops.isfinite(x), size=2)[0])(X), "size", "leave it out"),
+    (lambda: multiop.grad(lambda x: ops.var(x, ddof=1))(X), "ddof", "op_sum"),
     (lambda: in_a_tape(lambda: ops.ones(2, requires_grad=True)), "requires_grad", "multiop.grad"),
 ]
 

@@ -1167,6 +1167,7 @@ BAD = {
     "num": (lambda: random.split(1, -1), ValueError, "split: num must not be negative"),
     "shape: negative": (lambda: random.uniform((-1,), seed=1), ValueError, "shape must hold no negative number"),
     "shape: a float": (lambda: random.uniform((1.5,), seed=1), TypeError, "shape must hold ints"),
+    "shape: a key": (lambda: random.normal(random.key(7), (2,)), TypeError, r"got uint32\[2\]: give a key as seed="),
     "shape: too large": (lambda: random.uniform((2**17, 2**16), seed=1), ValueError, "at most 2\\*\\*32 at a time"),
     "dtype: an int": (
         lambda: random.normal((2,), dtype="int32", seed=1),

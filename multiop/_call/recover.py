@@ -86,6 +86,8 @@ def _ints(value: Any) -> Any:
     if type(value).__name__ == "TensorShape" and value.rank is not None:
         return tuple(value)
     if isinstance(value, (np.ndarray, np.integer)):
+        if value.dtype == "uint32" and value.shape == (2,):  # a key of multiop.random
+            return value
         return _tuples(value.tolist()) if value.dtype.kind in "iu" else value
     if isinstance(value, (tuple, list)):
         plain = tuple(map(_ints, value))

@@ -64,6 +64,22 @@ ELSEWHERE = {
     "is_available": "available_backends", "defjvp": "custom_gradient", "check": "testing.check_op",
     "check_gradient": "testing.check_gradients", "check_grad": "testing.check_gradients",
     **dict.fromkeys(["vjp_rule", "jvp_rule", "custom_rule", "custom_grad", "register_gradient"], "custom_gradient"),
+    **{f"a{name}": f"arc{name}" for name in ("cos", "cosh", "sin", "sinh", "tan", "tan2", "tanh")},
+    "expand": "broadcast_to", "expand_as": "broadcast_to", "broadcast_in_dim": "broadcast_to", "numel": "size",
+    "to_tensor": "convert_to_tensor", "new_tensor": "convert_to_tensor", "scalar_tensor": "convert_to_tensor",
+    "batch_norm": "batch_normalization", "layer_norm": "layer_normalization", "rms_norm": "rms_normalization",
+    "square_root": "sqrt", "narrow": "slice", "flatten": "ravel", "tape": "GradientTape", "clone": "copy",
+    "identity_n": "copy", "addmm": "matmul", "addmv": "matmul", "baddbmm": "matmul", "remainder": "mod",
+    "truediv": "true_divide", "realdiv": "true_divide", "floordiv": "floor_divide", "floormod": "mod",
+    "igamma": "gammainc", "igammac": "gammaincc", "lbeta": "betaln", "mvlgamma": "multigammaln", "logistic": "sigmoid",
+    "matrix_exp": "expm", "matrix_transpose": "swapaxes", "swapdims": "swapaxes", "movedim": "moveaxis",
+    "permute_dims": "transpose", "unbind": "unstack", "integer_pow": "power", "histc": "histogram",
+    "argwhere": "nonzero", "rint": "round", "positive": "copy", "degrees": "rad2deg", "radians": "deg2rad",
+    "var_mean": "moments", "interpolate": "ops.image.resize", "apply_along_axis": "vmap",
+    "scatter_add": "scatter_update", "scatter_reduce": "scatter_update", "segment_mean": "segment_sum",
+    "interp1d": "interp", "invert": "bitwise_not", "nll_loss": "sparse_categorical_crossentropy",
+    "randn": "random.normal", "rand": "random.uniform",
+    "standard_normal": "random.normal", "variable_scope": "name_scope",
 }  # fmt: skip
 _VARIABLE = (
     "a variable is the framework's own: a tf.Variable, a torch.nn.Parameter; on JAX, an argument of the function"
@@ -83,15 +99,24 @@ _PRINTED = "print(x) shows a tensor; in compiled code, jax.debug.print and tf.pr
 _OWN = "take the framework's own: multiop's tensors are its tensors, and ops run in its programs"
 _COMPARED = "compare op_convert_to_numpy(x) with numpy.testing.assert_allclose"
 _STATE = "a function of its parameters is differentiated as it is: grad(lambda params: loss(params, x))(params)"
+_NEEDLESS = "leave it out"
 # names that have no one name in their place -> what to write
 INSTEAD = {
     "elementwise_grad": (sums := "for the derivative of each entry, write grad(lambda x: op_sum(f(x)))"), "egrad": sums,
     "grad_and_aux": "write grad(f, has_aux=True)",
-    **dict.fromkeys(["multigrad_dict", "grad_named"], "write grad(lambda p: f(**p)), or grad(f, argnums=(0, 1))"),
+    **dict.fromkeys(
+        ["multigrad", "multigrad_dict", "grad_named"], "write grad(lambda p: f(**p)), or grad(f, argnums=(0, 1))"
+    ),
     "gradient": "write grad(f); op_gradient is NumPy's, of finite differences",
     "mse_loss": "write op_mean(op_square(x - y))", "squared_difference": "write op_square(x - y)",
     "block_until_ready": "op_convert_to_numpy(x) waits for a result",
     "value_and_jacobian": "write jacobian(lambda x: (f(x), f(x)), has_aux=True), which returns (jacobian, value)",
+    "l1_loss": "write op_mean(op_abs(x - y))", "linear": "write op_matmul(x, w) + b",
+    "at": "write op_set_item(x, i, value)",
+    **dict.fromkeys(["item", "tolist"], "float(x) is the number, and op_convert_to_numpy(x) the array"),
+    **dict.fromkeys(["to", "cuda", "cpu"], "write op_cast(x, dtype), or take the framework's own for a device"),
+    "make_jaxpr": "multiop.jit(f) runs in the framework's compiler; jax.make_jaxpr shows what JAX makes of f",
+    "autograd": "write multiop.grad, vjp, jvp, jacobian, hessian, or op_custom_gradient",
     "lax": "control flow is ops: op_cond, op_switch, op_scan, op_map, op_while_loop, op_fori_loop",
     **dict.fromkeys(["math", "signal"], "the functions of tf.{name} are in multiop.ops, under the names of keras.ops"),
     "variable": _VARIABLE, "parameter": _VARIABLE, "module": _LAYER, "layers": _LAYER, "losses": _LAYER,
@@ -102,20 +127,23 @@ INSTEAD = {
     "detect_anomaly": _NAN, "check_numerics": _NAN, "enable_check_numerics": _NAN, "clip_by_norm": _SCALED,
     "clip_by_global_norm": _SCALED, "global_norm": _SCALED, "bench": _TIMED, "benchmark": _TIMED, "timeit": _TIMED,
     "py_func": _CALLBACK, "py_function": _CALLBACK, "numpy_function": _CALLBACK, "pure_callback": _CALLBACK,
-    "io_callback": _CALLBACK, "pmap": _MAPPED, "shard_map": _MAPPED, "xmap": _MAPPED,
+    "io_callback": _CALLBACK,
+    **dict.fromkeys(["pmap", "shard_map", "xmap", "psum", "pmean", "pmax", "pmin", "ppermute", "all_gather"], _MAPPED),
     "requires_grad": _TRACKED, "enable_grad": _TRACKED, "set_grad_enabled": _TRACKED, "backward": _TRACKED,
+    "inference_mode": _TRACKED, "contiguous": _NEEDLESS,
     "functional_call": _STATE, "functionalize": _STATE, "make_functional": _STATE, "stack_module_state": _STATE,
     "version": "write multiop.__version__", "dispatch": _BACKEND, "register_backend": _BACKEND,
     "register": f"{_BACKEND}; multiop.tree.register is for pytrees", "add_backend": _BACKEND, "print": _PRINTED,
     "ensure_shape": _SHAPES, "set_shape": _SHAPES, "tensorspec": _SHAPES, "inputspec": _SHAPES,
-    "shapedtypestruct": _SHAPES, "control_dependencies": _OWN, "executing_eagerly": _OWN, "init_scope": _OWN,
+    "shapedtypestruct": _SHAPES, "eval_shape": _SHAPES,
+    "control_dependencies": _OWN, "executing_eagerly": _OWN, "init_scope": _OWN,
     "raggedtensor": _OWN, "assert_equal": _COMPARED, "assert_close": _COMPARED, "assert_allclose": _COMPARED,
     **dict.fromkeys(["bool", "bfloat16", "complex64", "complex128"], _DTYPE),
     **dict.fromkeys([f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)], _DTYPE),
     **dict.fromkeys([f"float{bits}" for bits in (16, 32, 64)], _DTYPE),
+    "long": _DTYPE.format(name="int64"), "half": _DTYPE.format(name="float16"), "double": _DTYPE.format(name="float64"),
 }  # fmt: skip
 
-_NEEDLESS = "leave it out"
 # keywords that users of other libraries write -> the parameters that may take their place, or what to write
 KEYWORDS = {
     **dict.fromkeys(["dim", "dims", "dimension", "reduction_indices", "perm"], ("axis", "axes")),
@@ -130,6 +158,8 @@ KEYWORDS = {
     **dict.fromkeys(["use_reentrant", "prevent_cse", "policy", "vectorize", "holomorphic", "allow_int"], _NEEDLESS),
     **dict.fromkeys(["create_graph", "retain_graph"], "leave it out: any gradient may be differentiated again"),
     "requires_grad": _TRACKED, "device": "write to_device(x, device)", "out": "take the result instead",
+    "size": "write shape= for a new tensor; where values decide the size, leave it out",
+    **dict.fromkeys(["ddof", "unbiased"], "write op_sum(op_square(x - op_mean(x))) / (n - 1)"),
     **dict.fromkeys(["transpose_a", "transpose_b", "adjoint_a", "adjoint_b"], "write op_swapaxes(x, -1, -2)"),
 }  # fmt: skip
 
@@ -189,7 +219,13 @@ def missing(module: str, name: str, known: Collection[str]) -> AttributeError:
     elif is_package and "." not in name and importlib.util.find_spec(f"{module}.{name}") is not None:
         hint = f"; write import {module}.{name} first"
     else:
-        bare = name.removeprefix("op_").removeprefix("reduce_").removeprefix("random_").removeprefix("stateless_")
+        bare = (
+            name.rstrip("_")
+            .removeprefix("op_")
+            .removeprefix("reduce_")
+            .removeprefix("random_")
+            .removeprefix("stateless_")
+        )
         meant = ELSEWHERE.get(bare.lower(), bare)
         spellings = (meant, f"op_{meant}")
         found = [spelling for spelling in spellings if spelling in known]

@@ -43,7 +43,8 @@ def refusal(name: str) -> errors.UnsupportedError:
     """Return the error for a tensor that leaves for the host while `name` differentiates it."""
     return errors.UnsupportedError(
         f"{name} differentiates this tensor, and its gradient would end where it becomes a NumPy array or a number: "
-        f"compute with ops of multiop, or, where all of the function is NumPy's, on its backend: "
+        f"compute with ops of multiop, and write op_convert_to_tensor(y) for a NumPy array y beside it, or, where all "
+        f"of the function is NumPy's, compute on its backend: "
         f"multiop.set_backend('numpy'); give the function a gradient with op_custom_gradient; or, where its value is "
         f"meant as a constant, write op_convert_to_numpy(op_stop_gradient(x))"
     )

@@ -160,7 +160,8 @@ def name(dtype: Any, others: tuple[str, ...] = ()) -> str:
     if text in FLOAT8 and not others:
         raise errors.DTypeError(f"no op computes in {text}; only op_cast and op_convert_to_tensor take it")
     if text not in ALL and text not in others:
-        raise errors.DTypeError(f"unknown dtype {dtype!r}; known dtypes: {', '.join((*ALL, *others))}")
+        hint = "; sizes are one tuple, as in op_reshape(x, (2, 3))" if isinstance(dtype, (int, tuple)) else ""
+        raise errors.DTypeError(f"unknown dtype {dtype!r}; known dtypes: {', '.join((*ALL, *others))}{hint}")
     return text
 
 

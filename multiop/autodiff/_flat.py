@@ -138,7 +138,10 @@ def argnums(given: Any, what: str) -> int | tuple[int, ...]:
             return operator.index(given)
         positions = tuple(operator.index(position) for position in given)
     except TypeError:
-        raise errors.ArgumentTypeError(f"{what} must be an int or a sequence of ints, got {given!r}") from None
+        hint = "; the result takes the arguments: write (f)(x), not (f, x)" if hasattr(given, "dtype") else ""
+        raise errors.ArgumentTypeError(
+            f"{what} must be an int or a sequence of ints, got {_args.describe(given)}{hint}"
+        ) from None
     if len(set(positions)) != len(positions):
         raise errors.ArgumentError(f"{what} names an argument twice: {positions}")
     return positions
@@ -170,7 +173,7 @@ def differentiable(leaf: Any, backend: Any, what: Callable[[], str]) -> Any:
     if not is_array(backend)(leaf):
         raise errors.ArgumentTypeError(
             f"{what()} must be a tensor, a NumPy array or a Python float, got {_args.describe(leaf)}"
-            f"{_tree.how_to_register(leaf)}"
+            f"{'; write .to_numpy()' if hasattr(leaf, 'to_numpy') else _tree.how_to_register(leaf)}"
         )
     try:
         x = backend.convert(leaf)

@@ -175,7 +175,7 @@ class CustomCall:
             self.primals = [backend.convert(x) for x in args]
             learn_classes(args, self.primals, backend)
         else:
-            self.arguments = [self._take(argument) for argument in (*args, *kwargs.values())]
+            self.arguments = [self._take(i, argument) for i, argument in enumerate((*args, *kwargs.values()))]
         self.specs: list[_Spec] = []
         for x in self.primals:
             self.specs.append(tuple.__new__(_Spec, (x.shape, x.dtype)))  # a third of the time of a call
@@ -183,7 +183,7 @@ class CustomCall:
         self.output_structure: Any = None
         self.output_leaves: list[Any] = []
 
-    def _take(self, argument: Any) -> tuple[Any, list[Any]]:
+    def _take(self, i: int, argument: Any) -> tuple[Any, list[Any]]:
         if self.backend.is_tensor(argument):
             self.primals.append(self.backend.convert(argument))
             return None, [_Position(len(self.primals) - 1)]
@@ -200,7 +200,7 @@ class CustomCall:
                 try:
                     tensor = self.backend.convert(leaf)  # refuses another framework's tensor
                 except errors.MultiopError as error:
-                    raise explain(error, self.name, {"argument": argument}) from None
+                    raise explain(error, self.name, {self.argument_name(i): argument}) from None
                 self.primals.append(tensor)
                 taken.append(_Position(len(self.primals) - 1))
             else:

@@ -1,4 +1,4 @@
-"""Port a model from one framework to source that runs on three, and prove each layer of it."""
+"""Port a model from one framework to source that runs on each backend, and prove each layer of it."""
 
 from __future__ import annotations
 

@@ -20,6 +20,8 @@ from multiop.frontends.shapes import op_broadcast_to
 
 def sizes(shape: Any) -> tuple[Any, ...]:
     """Return a shape as a tuple of ints; an entry may also be a traced tensor."""
+    if "uint32" in str(getattr(shape, "dtype", "")):  # as in jax.random.normal(key, shape)
+        raise errors.ArgumentTypeError(f"shape must hold ints, got {args.describe(shape)}: give a key as seed=")
     found = args.size(shape)
     return found if {int}.issuperset(map(type, found)) else tuple(map(_as_int, found))
 

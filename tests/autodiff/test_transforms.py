@@ -233,6 +233,7 @@ def test_leaf_is_named(backend):
         ((0, -2), errors.ArgumentError, "names an argument twice"),
         ("x", errors.ArgumentTypeError, "argnums must be an int or a sequence of ints, got 'x'"),
         (0.0, errors.ArgumentTypeError, "argnums must be"),
+        (np.ones(2), errors.ArgumentTypeError, r"got float64\[2\]; the result takes the arguments"),
         (True, errors.ArgumentTypeError, "argnums must be"),
     ],
 )
