@@ -260,6 +260,18 @@ def test_second_derivatives_of_a_length_keep_their_digits_in_a_map(backend):
     np.testing.assert_allclose(host(found), [1e-30, 1.25e-17, 1.0, 0.128], rtol=1e-14)
 
 
+@pytest.mark.parametrize(("dtype", "small", "smaller"), [("float64", 1e-160, 1e-200), ("float32", 3e-20, -1e-27)])
+def test_second_derivatives_of_an_angle_where_squares_vanish(backend, slope, way, dtype, small, smaller):
+    small, smaller = (float(np.dtype(dtype).type(x)) for x in (small, smaller))
+    for x1, x2 in ((smaller, small), (small, smaller)):
+        by_x1 = slope(slope(lambda x: mo.op_arctan2(x, tensor([x2], dtype))))
+        by_x2 = slope(slope(lambda x: mo.op_arctan2(tensor([x1], dtype), x)))
+        found = way(lambda x1, x2: [by_x1(x1), by_x2(x2)])(tensor([x1], dtype), tensor([x2], dtype))
+        a, b = mpf(x1), mpf(x2)
+        want = float(2 * a * b / (a * a + b * b) ** 2)
+        np.testing.assert_allclose([host(y)[0] for y in found], [-want, want], rtol=1e-5)
+
+
 def test_linspace_over_more_than_the_range(backend, way):
     found = way(lambda x: mo.op_linspace(-x, x, 5))(tensor(BIG))
     np.testing.assert_allclose(host(found), [-BIG, -BIG / 2, 0, BIG / 2, BIG])

@@ -86,8 +86,12 @@ def to_larger(u, x1, x2):
 
 
 def op_arctan2(u, x1, x2):
-    size = ops.hypot(x1, x2)
-    return u * ops.divide_no_nan(cosine(x2, x1), size), -u * ops.divide_no_nan(cosine(x1, x2), size)
+    scale = ops.stop_gradient(np.maximum(np.abs(x1), np.abs(x2)))
+    flat = ops.equal(scale, 0) | ops.isinf(scale)
+    scale = ops.where(flat, 1, scale)  # squares of the operands overflow, and so does that of a length's reciprocal
+    y, x = (ops.where(flat, 1, side) / scale for side in (x1, x2))
+    slope = ops.where(flat, 0, u) / (y * y + x * x)
+    return slope * x / scale, -slope * y / scale
 
 
 def op_hypot(u, x1, x2):
