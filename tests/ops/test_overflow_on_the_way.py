@@ -200,6 +200,17 @@ def test_slopes_far_out(op, exact):
         assert small == pytest.approx(1e-9) == float(host(mo.grad(mo.grad(mo.op_arctanh))(tensor(1e-9)))) / 2
 
 
+@pytest.mark.parametrize("op", [mo.op_log, mo.op_log2, mo.op_log10, mo.op_log1p])
+def test_second_derivatives_of_a_product_with_a_logarithm(slope, op):
+    with mo.use_backend("numpy"):  # docs/limits.md has those of the frameworks
+        x = tensor([1e-25, 1.0, 1e30], "float32")
+        base = {mo.op_log2: 2, mo.op_log10: 10}.get(op, mpmath.e)
+        start = 1 if op is mo.op_log1p else 0
+        found = host(slope(lambda x: MODES["reverse"](lambda x: mo.op_multiply(x, op(x)), x))(x))
+        of_one = lambda x: (1 / (x + start) + start / (x + start) ** 2) / mpmath.log(base)
+        np.testing.assert_allclose(found, [float(of_one(mpf(float(v)))) for v in host(x)], rtol=1e-5)
+
+
 def cubed(x, y):
     return mpmath.hypot(x, y) ** 3
 

@@ -228,9 +228,9 @@ op_reciprocal, op_square = (lambda u, y, _x: -u * conj(y) * conj(y),), by_slope(
 op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
 op_rsqrt = (lambda u, y, x: -u * (0.5 * conj(y)) / conj(x),)  # halved in between: y / x may overflow
 op_exp, op_expm1 = by_result(lambda y: y), by_slope(np.exp)
-op_log, op_log2 = by_slope(np.reciprocal), by_slope(lambda x: np.reciprocal(x) / math.log(2))
-op_log10 = by_slope(lambda x: np.reciprocal(x * math.log(10)))  # the square of 1 / x would overflow first
-op_log1p = by_slope(lambda x: np.reciprocal(1 + x))
+# the derivative of 1 / x has a square that overflows, or vanishes, before it meets `u`
+op_log, op_log2 = (lambda u, _y, x: u / conj(x),), (lambda u, _y, x: u / math.log(2) / conj(x),)
+op_log10, op_log1p = (lambda u, _y, x: u / (conj(x) * math.log(10)),), (lambda u, _y, x: u / (1 + conj(x)),)
 op_sin, op_cos = by_slope(np.cos), by_slope(lambda x: -np.sin(x))
 op_arcsin, op_arccos = by_slope(arcsin_slope), by_slope(lambda x: -arcsin_slope(x))
 op_sinh, op_cosh = by_slope(np.cosh), by_slope(np.sinh)
