@@ -67,15 +67,13 @@ def op_sign(u, x):
     return ops.where(ops.equal(x, 0), 0, (u - y * ops.real(np.conj(y) * u)) / size)
 
 
-def of_size(u, _y, x):
-    if type(x) is type(u) is np.ndarray and is_complex(x):
-        size = np.abs(x)
-        if size.all() and size.max(initial=0) < np.inf:
-            return u * complex_of(x.real / size, x.imag / size)  # NumPy's quotient of complex numbers takes 1 / size
+def op_abs(u, x):
+    are_arrays = type(x) is type(u) is np.ndarray and is_complex(x)
+    if are_arrays and (size := np.abs(x)).all() and size.max(initial=0) < np.inf:
+        return u * complex_of(x.real / size, x.imag / size)  # NumPy's quotient of complex numbers takes 1 / size
     return complex_of(*op_hypot(u, ops.real(x), ops.imag(x))) if is_complex(x) else u * ops.sign(x)
 
 
-op_abs = (of_size,)
 op_maximum = (lambda u, _y, x1, x2: to_larger(u, x1, x2), lambda u, _y, x1, x2: to_larger(u, x2, x1))
 op_minimum = (lambda u, _y, x1, x2: to_larger(u, x2, x1), lambda u, _y, x1, x2: to_larger(u, x1, x2))
 
@@ -86,12 +84,11 @@ def to_larger(u, x1, x2):
 
 
 def op_arctan2(u, x1, x2):
-    scale = ops.stop_gradient(np.maximum(np.abs(x1), np.abs(x2)))
+    scale = ops.stop_gradient(np.maximum(np.abs(x1), np.abs(x2)))  # squares of the operands overflow, or vanish
     flat = ops.equal(scale, 0) | ops.isinf(scale)
-    scale = ops.where(flat, 1, scale)  # squares of the operands overflow, and so does that of a length's reciprocal
-    y, x = (ops.where(flat, 1, side) / scale for side in (x1, x2))
-    slope = ops.where(flat, 0, u) / (y * y + x * x)
-    return slope * x / scale, -slope * y / scale
+    y, x, scale = (ops.where(flat, 1, side) for side in (x1, x2, scale))
+    slope = ops.where(flat, 0, u) / (ops.square(y / scale) + ops.square(x / scale))
+    return slope * (x / scale) / scale, -slope * (y / scale) / scale
 
 
 def op_hypot(u, x1, x2):
@@ -120,8 +117,7 @@ def cosine(x1, x2):
     return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
 
 
-op_real = op_nextafter = passed
-op_imag, op_conj = (lambda u, *_: u * 1j,), (lambda u, *_: np.conj(u),)
+op_real, op_nextafter, op_imag, op_conj = passed, passed, (lambda u, *_: u * 1j,), (lambda u, *_: np.conj(u),)
 
 
 def shares(base):
@@ -225,8 +221,8 @@ op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: op
 op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None),)
 op_floor_divide = op_round * 2
 op_reciprocal, op_square = (lambda u, y, _x: -u * conj(y) * conj(y),), by_slope(lambda x: 2 * x)
-op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
-op_rsqrt = (lambda u, y, x: -u * (0.5 * conj(y)) / conj(x),)  # halved in between: y / x may overflow
+# halved in between: y / x may overflow
+op_sqrt, op_rsqrt = by_result(lambda y: 0.5 * np.reciprocal(y)), (lambda u, y, x: -u * (0.5 * conj(y)) / conj(x),)
 op_exp, op_expm1 = by_result(lambda y: y), by_slope(np.exp)
 # the derivative of 1 / x has a square that overflows, or vanishes, before it meets `u`
 op_log, op_log2 = (lambda u, _y, x: u / conj(x),), (lambda u, _y, x: u / math.log(2) / conj(x),)
