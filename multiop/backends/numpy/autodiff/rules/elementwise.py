@@ -67,7 +67,7 @@ def op_sign(u, x):
     return ops.where(ops.equal(x, 0), 0, (u - y * ops.real(np.conj(y) * u)) / size)
 
 
-def op_abs(u, x):
+def of_size(u, _y, x):
     are_arrays = type(x) is type(u) is np.ndarray and is_complex(x)
     if are_arrays and (size := np.abs(x)).all() and size.max(initial=0) < np.inf:
         return u * complex_of(x.real / size, x.imag / size)  # NumPy's quotient of complex numbers takes 1 / size
@@ -130,7 +130,7 @@ def shares(base):
     return (lambda u, _y, x1, x2: u * share(x1, x2), lambda u, _y, x1, x2: u * share(x2, x1))
 
 
-op_logaddexp, op_logaddexp2 = shares(1), shares(math.log(2))
+op_abs, op_logaddexp, op_logaddexp2 = (of_size,), shares(1), shares(math.log(2))
 
 
 def op_nan_to_num(u, x, *replaced):
