@@ -61,7 +61,7 @@ TORCH = [
 JAX = [
     ("elementwise", "tie to one side", "jnp.where(x1 == x2, 0.5 * tangent, jnp", "jnp.where(x1 == x2, tangent, jnp"),
     ("elementwise", "NaN swallowed", "x = jnp.where((x >= x_min) | (x != x), x, x_min)", "x = jnp.where(x >= x_min, x, x_min)"),
-    ("elementwise", "wrong sign", "-jnp.where(is_steep, slope, ratio * slope)", "jnp.where(is_steep, slope, ratio * slope)"),
+    ("elementwise", "wrong sign", "for side in (x, -y))", "for side in (x, y))"),
     ("elementwise", "wrong at a kink", "return absolute(x) if", "return jnp.abs(x) if"),
     ("reduction", "wrong dtype", "return native(x, axis, keepdims=keepdims).astype(np.int32)",
      "return native(x, axis, keepdims=keepdims).astype(np.uint32)"),

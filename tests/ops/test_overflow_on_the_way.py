@@ -200,6 +200,17 @@ def test_slopes_far_out(op, exact):
         assert small == pytest.approx(1e-9) == float(host(mo.grad(mo.grad(mo.op_arctanh))(tensor(1e-9)))) / 2
 
 
+@pytest.mark.parametrize("op", [mo.op_log, mo.op_log2, mo.op_log10, mo.op_log1p])
+def test_second_derivatives_of_a_product_with_a_logarithm(slope, op):
+    with mo.use_backend("numpy"):  # docs/limits.md has those of the frameworks
+        x = tensor([1e-25, 1.0, 1e30], "float32")
+        base = {mo.op_log2: 2, mo.op_log10: 10}.get(op, mpmath.e)
+        start = 1 if op is mo.op_log1p else 0
+        found = host(slope(lambda x: MODES["reverse"](lambda x: mo.op_multiply(x, op(x)), x))(x))
+        of_one = lambda x: (1 / (x + start) + start / (x + start) ** 2) / mpmath.log(base)
+        np.testing.assert_allclose(found, [float(of_one(mpf(float(v)))) for v in host(x)], rtol=1e-5)
+
+
 def cubed(x, y):
     return mpmath.hypot(x, y) ** 3
 
@@ -258,6 +269,18 @@ def test_second_derivatives_of_a_length_keep_their_digits_in_a_map(backend):
     x, y = [1e10, 2.0, 1e-10, 3.0], [1.0, 1e-8, 1.0, 4.0]
     found = mo.vmap(mo.grad(mo.grad(mo.op_hypot)))(tensor(x), tensor(y))
     np.testing.assert_allclose(host(found), [1e-30, 1.25e-17, 1.0, 0.128], rtol=1e-14)
+
+
+@pytest.mark.parametrize(("dtype", "small", "smaller"), [("float64", 1e-160, 1e-200), ("float32", 3e-20, -1e-27)])
+def test_second_derivatives_of_an_angle_where_squares_vanish(backend, slope, way, dtype, small, smaller):
+    small, smaller = (float(np.dtype(dtype).type(x)) for x in (small, smaller))
+    for x1, x2 in ((smaller, small), (small, smaller)):
+        by_x1 = slope(slope(lambda x: mo.op_arctan2(x, tensor([x2], dtype))))
+        by_x2 = slope(slope(lambda x: mo.op_arctan2(tensor([x1], dtype), x)))
+        found = way(lambda x1, x2: [by_x1(x1), by_x2(x2)])(tensor([x1], dtype), tensor([x2], dtype))
+        a, b = mpf(x1), mpf(x2)
+        want = float(2 * a * b / (a * a + b * b) ** 2)
+        np.testing.assert_allclose([host(y)[0] for y in found], [-want, want], rtol=1e-5)
 
 
 def test_linspace_over_more_than_the_range(backend, way):

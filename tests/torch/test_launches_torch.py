@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import itertools
 import sys
+import threading
 import weakref
 from pathlib import Path
 
@@ -222,3 +223,75 @@ def test_a_traced_key_is_no_constant(before_dispatch):
     key = mo.random.key(2**40 + 9)
     for mine, expected in zip(program(key), draw(key), strict=True):
         assert torch.equal(mine, expected)
+
+
+ROWS, UPPER = np.arange(12.0, dtype="float32").reshape(4, 3), np.triu(np.ones((3, 3), "float32"))
+# what is looked at where values are at hand, at other operands: what is right for the first ones is then no program
+TRACED = {
+    "ldexp": (mo.op_ldexp, (ROWS[0], np.array([0, 1, 2], "int32")), (ROWS[1], np.array([3, -1, 0], "int32"))),
+    "take": (lambda x, k: mo.op_take(x, k, 0), (ROWS, np.array([0, 1])), (ROWS, np.array([-1, 2]))),
+    "get_item": (lambda x, k: mo.op_get_item(x, k), (ROWS, np.array([0, 1])), (ROWS, np.array([-1, 2]))),
+    "scatter_update": (
+        lambda x, k, y: mo.op_scatter_update(x, k, y),
+        (ROWS[0], np.array([[0]]), ROWS[1, :1]),
+        (ROWS[0], np.array([[-1]]), ROWS[1, :1]),
+    ),
+    "slice": (lambda x, k: mo.op_slice(x, k, (2, 2)), (ROWS, np.array([0, 1])), (ROWS, np.array([2, 0]))),
+    "slice_update": (
+        mo.op_slice_update,
+        (ROWS, np.array([0, 1]), UPPER[:2, :2]),
+        (ROWS, np.array([2, 0]), UPPER[1:, 1:]),
+    ),
+    "segment_sum": (
+        lambda x, k: mo.op_segment_sum(x, k, 3),
+        (ROWS, np.array([0, 1, 1, 2])),
+        (ROWS, np.array([-1, 1, 3, 0])),
+    ),
+    "one_hot": (lambda k: mo.op_one_hot(k, 3), (np.array([0, 1]),), (np.array([-1, 5]),)),
+    "solve": (mo.op_solve, (UPPER, ROWS[0]), (UPPER * 2, ROWS[1])),
+    "interp": (lambda *xs: mo.op_interp(*xs), (ROWS[0], ROWS[1], ROWS[2]), (ROWS[2], ROWS[1], ROWS[0])),
+    "digitize": (mo.op_digitize, (ROWS[0], ROWS[1]), (ROWS[2], ROWS[1])),
+    "median": (lambda x: mo.op_median(x), (ROWS,), (np.where(ROWS == 4, np.nan, ROWS),)),
+    "mod": (mo.op_mod, (np.array([7, 8]), np.array([3, 3])), (np.array([-7, 8]), np.array([3, -5]))),
+    "gradient": (mo.grad(lambda x: mo.op_sum(x**3)), (ROWS,), (-ROWS,)),
+}
+
+
+@pytest.mark.parametrize("before_dispatch", [False, True])
+@pytest.mark.parametrize("name", TRACED)
+def test_a_traced_program_is_no_constant(name, before_dispatch):
+    f, first, other = TRACED[name]
+    first, other = ([mo.op_convert_to_tensor(x) for x in xs] for xs in (first, other))
+    found = make_fx(f, pre_dispatch=before_dispatch)(*first)(*other)
+    assert torch.equal(torch.nan_to_num(found), torch.nan_to_num(f(*other)))
+
+
+@pytest.mark.parametrize("before_dispatch", [False, True])
+def test_a_traced_tensor_is_no_array(before_dispatch):
+    program = lambda x: x * mo.op_convert_to_numpy(x)
+    with pytest.raises(MultiopError, match="is not known in compiled"):
+        make_fx(program, pre_dispatch=before_dispatch)(torch.ones(2))
+    of_constant = lambda x: x * mo.op_convert_to_numpy(torch.tensor(3.0))
+    assert make_fx(of_constant, pre_dispatch=before_dispatch)(torch.ones(2))(torch.ones(2)).tolist() == [3, 3]
+
+
+def test_a_trace_of_another_thread_is_not_seen():
+    begun, ended, found = threading.Event(), threading.Event(), []
+
+    def count():
+        begun.wait(60)
+        try:
+            found.append(mo.op_while_loop(lambda k: k < 3, lambda k: (k + 1,), (torch.tensor(0),)))
+        finally:
+            ended.set()
+
+    def program(x):
+        begun.set()
+        ended.wait(60)
+        return x + 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    make_fx(program, pre_dispatch=True)(torch.ones(2))
+    thread.join()
+    assert [k.item() for k in found[0]] == [3]

@@ -18,7 +18,7 @@ from multiop._loading import registry, versions
 # what is missing, or otherwise than it was, while multiop is imported; PyTorch's own Python calls these parts too
 PARTS = {
     "torch._C._are_functorch_transforms_active", "torch._C._len_torch_dispatch_stack", "torch._C._get_tracing_state",
-    "torch._C._TorchDispatchModeKey", "torch._C._get_dispatch_mode",
+    "torch._C._TorchDispatchModeKey", "torch._C._get_dispatch_mode", "torch._C._dispatch_tls_is_dispatch_key_included",
     "torch._C._set_grad_enabled", "torch._C._functorch", "torch.autograd.forward_ad._current_level",
     "torch._functorch.pyfunctorch.temporarily_clear_interpreter_stack",
     "torch.fx.experimental.proxy_tensor.get_proxy_mode", "torch.fx.experimental.proxy_tensor.make_fx",

@@ -127,7 +127,13 @@ set_grad_enabled = _part(
     "torch._C._set_grad_enabled", torch.set_grad_enabled, lambda part: part(torch.is_grad_enabled()) is None
 )
 _proxy_mode = _part("torch.fx.experimental.proxy_tensor.get_proxy_mode", None, lambda part: part() is None)
+_is_key_included = _part(
+    "torch._C._dispatch_tls_is_dispatch_key_included",
+    None,
+    lambda part: part(torch._C.DispatchKey.PreDispatch) is False,
+)
 _before_dispatch = _part("torch._ops._mode_stack_state_for_pre_dispatch", None, lambda part: part.get(0) is None)
+modes_early = getattr(_before_dispatch, "_ModeStackStateForPreDispatch__infra_modes", ("unknown",))
 _tracing_context = _part("torch._guards.TracingContext", None, lambda part: part.try_get() is None)
 _tracing = _part("torch._guards.tracing", None, lambda part: part(None).__enter__() is None)
 make_fx = _part(
@@ -195,9 +201,14 @@ def is_forward_mode_on():
 
 def is_tracing():
     """Say whether operations are being traced into a graph in this thread."""
-    if _before_dispatch is None or mode_kinds is None:
+    if _is_key_included is None or mode_kinds is None:
         return _proxy_mode is not None and _proxy_mode() is not None
-    return _before_dispatch.get(0) is not None or mode_of_kind(mode_kinds.PROXY) is not None  # in a third of the calls
+    return is_traced_early() or mode_of_kind(mode_kinds.PROXY) is not None  # in a third of the calls
+
+
+def is_traced_early():
+    """Say whether this thread traces before dispatch, by a mode on no stack: all threads share `modes_early`."""
+    return _is_key_included is None or _is_key_included(torch._C.DispatchKey.PreDispatch)
 
 
 def is_traced(x):
@@ -212,6 +223,7 @@ def is_tracked(*xs):
         is_dynamo_compiling()
         or are_transforms_active()
         or dispatch_depth()
+        or (modes_early[0] is not None and is_traced_early())
         or tracing_state() is not None
         or forward_mode._current_level >= 0
     ):

@@ -21,11 +21,13 @@ from ._internals import (
     is_batch_of_gradients,
     is_forward_mode_on,
     is_lifted,
+    is_traced_early,
     is_tracked,
     is_without_memory,
     keeps_graph,
     mode_kinds,
     mode_of_kind,
+    modes_early,
     requires_grad,
     running_node,
     tracing_state,
@@ -270,7 +272,7 @@ def is_on_host(x):
 def _is_imagined():
     """Say whether operations are recorded, or tensors have no values: under a profiler's mode they have."""
     if not dispatch_depth():
-        return False
+        return modes_early[0] is not None and is_traced_early()
     return mode_kinds is None or any(map(mode_of_kind, (mode_kinds.FAKE, mode_kinds.PROXY, mode_kinds.FUNCTIONAL)))
 
 

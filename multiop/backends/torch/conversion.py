@@ -17,6 +17,7 @@ from ._internals import (
     dispatch_depth,
     is_autocast_on,
     is_batched,
+    is_traced,
     is_tracing,
     is_tracked,
     outside_transforms,
@@ -617,6 +618,8 @@ def op_convert_to_numpy(x):
 def _as_numpy(x):
     if is_compiling():
         return x.detach().cpu().resolve_conj().resolve_neg().clone().numpy()
+    if is_tracing() and is_traced(x):  # PyTorch's own trace keeps an array as a constant, and refuses a number
+        x.any().item()
     if x.dtype is torch.bfloat16:  # NumPy has no bfloat16 of its own; ml_dtypes does
         return x.detach().contiguous().view(torch.int16).numpy(force=True).view(dtypes.to_numpy("bfloat16")).copy()
     if x.dtype in _FLOAT8:

@@ -646,14 +646,11 @@ tanh = with_changes(jnp.tanh, one_step(lambda tangent, y, x: slope_of_tanh(y) * 
 def arctan2_slopes(x1, x2):
     dtype = x1.dtype
     x1, x2 = (x.astype(jnp.promote_types(dtype, np.float32)) for x in (x1, x2))
-    is_steep = jnp.abs(x1) > jnp.abs(x2)
-    larger, smaller = jnp.where(is_steep, x1, x2), jnp.where(is_steep, x2, x1)
-    flat = (x1 == 0) & (x2 == 0) | jnp.isinf(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))  # there, jnp.arctan2's is NaN
-    larger = jnp.where(flat, 1, larger)
-    ratio = divide(jnp.where(flat, 0, smaller), larger)  # the squares of the operands would overflow
-    slope = jnp.where(flat, 0, reciprocal(larger * (1 + ratio * ratio)))
-    by_x1, by_x2 = jnp.where(is_steep, ratio * slope, slope), -jnp.where(is_steep, slope, ratio * slope)
-    return by_x1.astype(dtype), by_x2.astype(dtype)
+    scale = jax.lax.stop_gradient(jnp.maximum(jnp.abs(x1), jnp.abs(x2)))
+    flat = (scale == 0) | jnp.isinf(scale)  # there, jnp.arctan2's is NaN
+    scale = jnp.where(flat, 1, scale)
+    y, x = (over(jnp.where(flat, 1, side), scale) for side in (x1, x2))  # squares of the operands would overflow
+    return tuple(jnp.where(flat, 0, over(side * reciprocal(y * y + x * x), scale)).astype(dtype) for side in (x, -y))
 
 
 arctan2 = with_changes(

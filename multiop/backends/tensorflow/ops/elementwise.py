@@ -647,8 +647,8 @@ def arctan2_rule(x1, x2, upstream):
     flat = tf.equal(largest, 0) | tf.math.is_inf(largest)
     scale = choose(flat, tf.ones_like(x1), largest)
     y, x = (choose(flat, tf.ones_like(side), side) / scale for side in (x1, x2))
-    slope = choose(flat, tf.zeros_like(x1), upstream / (y * y + x * x) / scale)
-    return [slope * x, -slope * y]
+    slope = choose(flat, tf.zeros_like(x1), upstream / (y * y + x * x))
+    return [slope * x / scale, -slope * y / scale]
 
 
 def length(x1, x2):

@@ -68,14 +68,12 @@ def op_sign(u, x):
 
 
 def of_size(u, _y, x):
-    if type(x) is type(u) is np.ndarray and is_complex(x):
-        size = np.abs(x)
-        if size.all() and size.max(initial=0) < np.inf:
-            return u * complex_of(x.real / size, x.imag / size)  # NumPy's quotient of complex numbers takes 1 / size
+    are_arrays = type(x) is type(u) is np.ndarray and is_complex(x)
+    if are_arrays and (size := np.abs(x)).all() and size.max(initial=0) < np.inf:
+        return u * complex_of(x.real / size, x.imag / size)  # NumPy's quotient of complex numbers takes 1 / size
     return complex_of(*op_hypot(u, ops.real(x), ops.imag(x))) if is_complex(x) else u * ops.sign(x)
 
 
-op_abs = (of_size,)
 op_maximum = (lambda u, _y, x1, x2: to_larger(u, x1, x2), lambda u, _y, x1, x2: to_larger(u, x2, x1))
 op_minimum = (lambda u, _y, x1, x2: to_larger(u, x2, x1), lambda u, _y, x1, x2: to_larger(u, x1, x2))
 
@@ -86,8 +84,11 @@ def to_larger(u, x1, x2):
 
 
 def op_arctan2(u, x1, x2):
-    size = ops.hypot(x1, x2)
-    return u * ops.divide_no_nan(cosine(x2, x1), size), -u * ops.divide_no_nan(cosine(x1, x2), size)
+    scale = ops.stop_gradient(np.maximum(np.abs(x1), np.abs(x2)))  # squares of the operands overflow, or vanish
+    flat = ops.equal(scale, 0) | ops.isinf(scale)
+    y, x, scale = (ops.where(flat, 1, side) for side in (x1, x2, scale))
+    slope = ops.where(flat, 0, u) / (ops.square(y / scale) + ops.square(x / scale))
+    return slope * (x / scale) / scale, -slope * (y / scale) / scale
 
 
 def op_hypot(u, x1, x2):
@@ -116,8 +117,7 @@ def cosine(x1, x2):
     return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
 
 
-op_real = op_nextafter = passed
-op_imag, op_conj = (lambda u, *_: u * 1j,), (lambda u, *_: np.conj(u),)
+op_real, op_nextafter, op_imag, op_conj = passed, passed, (lambda u, *_: u * 1j,), (lambda u, *_: np.conj(u),)
 
 
 def shares(base):
@@ -130,7 +130,7 @@ def shares(base):
     return (lambda u, _y, x1, x2: u * share(x1, x2), lambda u, _y, x1, x2: u * share(x2, x1))
 
 
-op_logaddexp, op_logaddexp2 = shares(1), shares(math.log(2))
+op_abs, op_logaddexp, op_logaddexp2 = (of_size,), shares(1), shares(math.log(2))
 
 
 def op_nan_to_num(u, x, *replaced):
@@ -221,12 +221,12 @@ op_heaviside = (lambda u, *_: ops.zeros_like(u, None), lambda u, _y, x1, _x2: op
 op_round = op_floor = op_ceil = op_trunc = (lambda u, *_: ops.zeros_like(u, None),)
 op_floor_divide = op_round * 2
 op_reciprocal, op_square = (lambda u, y, _x: -u * conj(y) * conj(y),), by_slope(lambda x: 2 * x)
-op_sqrt = by_result(lambda y: 0.5 * np.reciprocal(y))
-op_rsqrt = (lambda u, y, x: -u * (0.5 * conj(y)) / conj(x),)  # halved in between: y / x may overflow
+# halved in between: y / x may overflow
+op_sqrt, op_rsqrt = by_result(lambda y: 0.5 * np.reciprocal(y)), (lambda u, y, x: -u * (0.5 * conj(y)) / conj(x),)
 op_exp, op_expm1 = by_result(lambda y: y), by_slope(np.exp)
-op_log, op_log2 = by_slope(np.reciprocal), by_slope(lambda x: np.reciprocal(x) / math.log(2))
-op_log10 = by_slope(lambda x: np.reciprocal(x * math.log(10)))  # the square of 1 / x would overflow first
-op_log1p = by_slope(lambda x: np.reciprocal(1 + x))
+# the derivative of 1 / x has a square that overflows, or vanishes, before it meets `u`
+op_log, op_log2 = (lambda u, _y, x: u / conj(x),), (lambda u, _y, x: u / math.log(2) / conj(x),)
+op_log10, op_log1p = (lambda u, _y, x: u / (conj(x) * math.log(10)),), (lambda u, _y, x: u / (1 + conj(x)),)
 op_sin, op_cos = by_slope(np.cos), by_slope(lambda x: -np.sin(x))
 op_arcsin, op_arccos = by_slope(arcsin_slope), by_slope(lambda x: -arcsin_slope(x))
 op_sinh, op_cosh = by_slope(np.cosh), by_slope(np.sinh)
