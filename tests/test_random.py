@@ -1330,6 +1330,27 @@ def test_choice_is_that_of_every_backend(backend):
     assert to_numpy(random.choice(9, 8, False, np.arange(9.0, dtype="float32"), seed=5)).tolist() == CHOSEN[1]
 
 
+def test_multivariate_normal_of_complex_numbers(backend):
+    mean, cov = np.complex64([1j, 2]), np.complex64([[2, 0.5 - 1j], [0.5 + 1j, 3]])
+    x = to_numpy(random.multivariate_normal((50000,), mean, cov, "complex64", seed=1))
+    assert x.dtype == np.complex64
+    rest = x - x.mean(0)
+    np.testing.assert_allclose(x.mean(0), mean, atol=0.03)
+    np.testing.assert_allclose(rest.T @ rest.conj() / len(x), cov, atol=0.06)
+    np.testing.assert_allclose(rest.T @ rest / len(x), 0, atol=0.06)
+
+    def energy(cov):
+        x = random.multivariate_normal((5,), mean, cov, "complex64", seed=2)
+        return multiop.op_sum(multiop.op_square(multiop.op_abs(x)))
+
+    slope = to_numpy(multiop.grad(energy)(multiop.op_convert_to_tensor(cov)))
+    for step in (np.complex64([[1, 0], [0, 0]]), np.complex64([[0, -1j], [1j, 0]]), np.complex64([[0, 1], [1, 0]])):
+        ahead, behind = (float(energy(cov + h * step)) for h in (1e-2, -1e-2))
+        assert np.vdot(slope, step).real == pytest.approx((ahead - behind) / 2e-2, rel=2e-2)
+    with pytest.raises(multiop.errors.DTypeError):
+        random.multivariate_normal((5,), mean, cov, "float32", seed=2)
+
+
 def test_multivariate_normal_has_its_mean_covariance_and_gradient(backend):
     mean, cov = np.array([1.0, -2.0], "float32"), np.array([[2.0, 0.6], [0.6, 0.5]], "float32")
     x = to_numpy(random.multivariate_normal((20000,), mean, cov, seed=1))

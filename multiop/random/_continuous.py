@@ -155,7 +155,7 @@ def multivariate_normal(
         mean: Tensor of shape `(..., n)` that broadcasts to `(*shape, n)`.
         cov: Covariance matrices, positive definite: tensor of shape `(..., n, n)` that broadcasts to `(*shape, n, n)`;
             the lower triangle is read.
-        dtype: Real floating dtype; by default `floatx`.
+        dtype: Floating or complex dtype; by default `floatx`.
         seed: An int, a key or a `SeedGenerator`; by default the process-wide generator. See `multiop.random.key`.
 
     Returns:
@@ -165,7 +165,7 @@ def multivariate_normal(
     Raises:
         ArgumentError: `cov` does not hold square matrices, or is known not to be positive definite; or the shapes do
             not fit.
-        DTypeError: `dtype` is not a real floating dtype, or has 16 bits.
+        DTypeError: `dtype` is neither a floating nor a complex dtype, or has 16 bits; or an operand alone is complex.
 
     Gradient:
         Pathwise with respect to `mean` and `cov`.
@@ -175,7 +175,7 @@ def multivariate_normal(
         >>> multiop.random.multivariate_normal((3,), [0.0, 0.0], [[1.0, 0.0], [0.0, 1.0]], seed=1).shape == (3, 2)
         True
     """
-    dtype, sizes = _arguments.floating(dtype), _arguments.sizes(shape)
+    dtype, sizes = _arguments.inexact(dtype), _arguments.sizes(shape)
     given, mean, cov = (mean, cov), op_cast(mean, dtype), op_cast(cov, dtype)
     factor = op_cholesky(cov)
     n = op_shape(factor)[-1]

@@ -69,7 +69,9 @@ from .shapes import (
 )
 from .signal import (
     op_fft as op_fft,
+    op_fft2 as op_fft2,
     op_ifft as op_ifft,
+    op_ifft2 as op_ifft2,
     op_view_as_complex as op_view_as_complex,
     op_view_as_real as op_view_as_real,
 )

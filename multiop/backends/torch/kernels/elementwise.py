@@ -126,13 +126,16 @@ def op_hypot(x1, x2, *, otherwise):
 
 
 def hypot_gradients(upstream, x1, x2):
-    y = torch.hypot(x1, x2).clamp_(max=torch.finfo(x1.dtype).max)  # of quotients by this, it does not overflow
+    y, info = torch.hypot(x1, x2), torch.finfo(x1.dtype)
     zero = y == 0
-    y, upstream = y.masked_fill_(zero, 1), upstream.masked_fill(zero, 0)  # which may be infinite
-    most = torch.finfo(x1.dtype).max / 2  # an infinite operand is as large to the rest, which is 1 at most
-    x1, x2 = (x1 / y).clamp_(-most, most), (x2 / y).clamp_(-most, most)
-    y = torch.hypot(x1, x2).masked_fill_(zero, 1)
-    return x1.div_(y).mul_(upstream), x2.div_(y).mul_(upstream)
+    y.clamp_(info.smallest_normal, info.max)  # quotients by this have all digits, and are 2 at most where finite
+    x1, x2 = (x1 / y).clamp_(-2, 2), (x2 / y).clamp_(-2, 2)
+    upstream = upstream.masked_fill(zero, 0).div_(torch.hypot(x1, x2).masked_fill_(zero, 1))  # it may be infinite
+    return x1.mul_(upstream), x2.mul_(upstream)
+
+
+def size_gradient(upstream, x):
+    return [torch.complex(*hypot_gradients(upstream, x.real, x.imag))]
 
 
 def op_abs(x, *, otherwise):
@@ -140,9 +143,7 @@ def op_abs(x, *, otherwise):
         return torch.abs(x)
     if not isinstance(x, torch.Tensor) or not x.is_complex() or not is_tracked(x):
         return otherwise(x)
-    return run_fused(
-        torch.abs, lambda upstream, x: [torch.complex(*hypot_gradients(upstream, x.real, x.imag))], otherwise, x
-    )
+    return run_fused(torch.abs, size_gradient, otherwise, x)
 
 
 def op_logaddexp(x1, x2, *, otherwise):

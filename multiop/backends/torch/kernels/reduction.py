@@ -17,14 +17,14 @@ MANY = 4096  # from here on, separate steps are faster than the kernel of the va
 
 
 def op_mean(x, axis, keepdims, *, otherwise):
-    if not (isinstance(x, torch.Tensor) and x.dtype in LONG):
+    if not (isinstance(x, torch.Tensor) and x.dtype in reduction.SUMMED):
         return otherwise(x, axis, keepdims)
     if not (x.requires_grad and x.numel() >= FEW):
         if type(axis) is int and -(ndim := x.ndim) <= axis < ndim:
             return torch.mean(x, axis, keepdims)
         return torch.mean(x) if axis is None and not keepdims else otherwise(x, axis, keepdims)
     dims = args.axes(axis, x.ndim)
-    y = torch.sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
+    y = reduction.op_sum(x, dims, keepdims)  # its gradient is a view; that of torch.mean is as large as x
     return y / (x.numel() // y.numel()) if dims else x
 
 

@@ -20,7 +20,17 @@ def of_one_axis(transform):
     return kernel
 
 
+def of_two_axes(transform):
+    def kernel(x, *, otherwise):
+        if isinstance(x, torch.Tensor) and x.dtype in _COMPLEX and x.ndim > 1 and x.numel():
+            return transform(x)
+        return otherwise(x)
+
+    return kernel
+
+
 op_fft, op_ifft = of_one_axis(torch.fft.fft), of_one_axis(torch.fft.ifft)
+op_fft2, op_ifft2 = of_two_axes(torch.fft.fft2), of_two_axes(torch.fft.ifft2)
 
 
 def op_view_as_real(x, *, otherwise):

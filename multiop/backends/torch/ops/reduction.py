@@ -58,10 +58,10 @@ def are_apart(x, dims):
     """
     if max(dims) - min(dims) < len(dims) or x.ndim - 1 in dims or is_dynamo_compiling():
         return False
-    return type(x) is torch.Tensor and x.is_cpu and x.dtype in _SUMMED and x.shape[-1] >= 8 and x.numel() >= 4096
+    return type(x) is torch.Tensor and x.is_cpu and x.dtype in SUMMED and x.shape[-1] >= 8 and x.numel() >= 4096
 
 
-_SUMMED = {*LONG, torch.complex64, torch.complex128}
+SUMMED = {*LONG, torch.complex64, torch.complex128}
 
 
 def op_prod(x, axis, keepdims, dtype):
