@@ -256,7 +256,7 @@ def page() -> str:
     among = [
         "## Keras beside itself",
         "",
-        f"Functions of Keras {keras.__version__} that answer otherwise than on its NumPy backend, without an error:",
+        f"Functions of Keras {keras.__version__} that answer otherwise than on NumPy, without an error:",
         "",
         *show_table("keras_backends", among_backends()),
     ]
