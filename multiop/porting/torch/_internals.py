@@ -141,7 +141,7 @@ def replace_transforms(grad_and_value: Callable[..., Any], vjp: Callable[..., An
         return (slopes, y[1]) if has_aux else slopes
 
     def refuse_jvp(*_: Any, **__: Any) -> Any:
-        raise NotImplementedError("jvp, jacfwd and hessian of torch.func have no translation: only reverse mode has")
+        raise NotImplementedError("torch.func: jvp, jacfwd, hessian have no translation; grad, vjp and jacrev have")
 
     own = {"grad_impl": grad, "grad_and_value_impl": grad_and_value}
     own |= {"_vjp_with_argnums": vjp, "_jvp_with_argnums": refuse_jvp}
