@@ -12,7 +12,6 @@ python3 -m venv "$folder/env"
 "$folder/env/bin/pip" install -q --no-compile numpy==2.4.6 keras==3.15.1 torch==2.13.0 tensorflow-cpu==2.21.0
 cat > "$folder/program.py" <<'PROGRAM'
 import json
-import sys
 
 import keras
 import numpy as np

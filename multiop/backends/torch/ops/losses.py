@@ -83,7 +83,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
         rows = rows.reshape(-1, output.shape[axis])
     if (type(target) is torch.Tensor and target.is_cpu and not is_tracked(target)) or is_at_hand(target):
         try:
-            loss = functional.cross_entropy(rows, classes, ignore_index=_NO_INT32, reduction="none")
+            loss = torch.ops.aten.cross_entropy_loss(rows, classes, None, 0, _NO_INT32)
         except IndexError:
             raise errors.ArgumentError(f"target has a class that is not among the {rows.shape[1]} of output") from None
     else:
