@@ -8,21 +8,17 @@ from __future__ import annotations
 import functools
 import inspect
 import itertools
-import math
 import sys
 import weakref
 
 import numpy as np
 
 from multiop import errors
-from multiop._loading import registry
-from multiop._values import dtypes, host
-
-from . import _functions
+from multiop._call.numpy_protocols import ArrayProtocols
+from multiop._values import dtypes
 
 _numbers = itertools.count()
 now = functools.partial(next, _numbers)  # a number between those of the nodes so far and of those to come
-SPELLED = {"AxisConcatenator": "r_"}
 INEXACT = {dtypes.to_numpy(name) for name in dtypes.INEXACT}
 COPIES = {}  # of what many steps need, as a matrix in a loop: references, by the place of what was copied
 WIDE = {dtype for dtype in INEXACT if dtype.itemsize > 2}
@@ -188,50 +184,10 @@ class Entries:
         return self.add_to(np.zeros(self.shape, self.dtype))
 
 
-def refused(function, name, way=""):
-    """Return the error for a function of NumPy that would lose the record."""
-    has_op = name != "cond" and _functions.op_of(name)
-    which = f"multiop.op_{_functions.NAMES.get(name, name)}" if has_op else "one of those in docs/ops.md"
-    return errors.UnsupportedError(
-        f"{function} of an array that is differentiated: use an op of multiop, {which}, or take op_stop_gradient of "
-        f"it first, where its value is meant as a constant{way}"
-    )
-
-
-def refuse_operators(xs):
-    """Raise an error for an array of a class whose operators mean something else, as `*` does for `np.matrix`."""
-    for x in xs:
-        if is_subclass(x) and not isinstance(x, np.ma.MaskedArray):  # which conversion refuses
-            own = type(x)
-            if own.__mul__ is not np.ndarray.__mul__ or own.__array_ufunc__ is not np.ndarray.__array_ufunc__:
-                raise errors.ArgumentTypeError(
-                    f"{own.__name__} has operators of its own, which an array that is differentiated does not follow: "
-                    f"give np.asarray of it"
-                )
-
-
-def is_subclass(x):
-    return isinstance(x, np.ndarray) and type(x) is not np.ndarray
-
-
-def refused_conversion():
-    """Return the error for what only takes arrays of NumPy, by the name of the function that asks for one."""
-    frame, names = inspect.currentframe().f_back.f_back, []
-    while frame is not None and (module := frame.f_globals.get("__name__", "")).startswith(("numpy", "scipy")):
-        name = frame.f_code.co_name if module[0] == "s" else frame.f_code.co_qualname.partition(".")[0]
-        if not name.startswith(("_", "wrap", "asarray", "asanyarray")):
-            names.append(f"polynomial's {name}" if module.startswith("numpy.polynomial") else SPELLED.get(name, name))
-        frame, package = frame.f_back, "scipy's " if module[0] == "s" else "np."
-    name = next((name for name in reversed(names) if _functions.op_of(name)), names[-1] if names else "stack")
-    way = "; SciPy's functions and matrices, and methods of arrays, take none either: write np.dot(a, x), not a.dot(x)"
-    return refused(f"{package}{name}", name) if names else refused("np.asarray", name, way)
-
-
-class Traced:
+class Traced(ArrayProtocols):
     """An array, and the step that it is a result of."""
 
-    __hash__ = object.__hash__
-    __pandas_priority__ = 5000  # its operators come before those of a Series or DataFrame beside it
+    ops = ops
 
     def __init__(self, array, node, k=0):
         self.array, self.node, self.k = array, node, k
@@ -239,7 +195,6 @@ class Traced:
 
     size = property(lambda self: self.array.size)
     place = property(lambda self: (self.node, self.k))  # which result of which node: what tells it from others
-    T = property(lambda self: ops.transpose(self, None))
 
     def held(self):
         """Return it in the form that a node keeps."""
@@ -254,136 +209,6 @@ class Traced:
                 f"function its gradient with op_custom_gradient, and take op_stop_gradient for its value"
             )
         return self.array
-
-    def __array__(self, dtype=None, copy=None):
-        if is_differentiated(self):
-            raise refused_conversion()
-        return np.array(self.array, dtype)
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **options):
-        """Compute a function of NumPy by the op of its name."""
-        is_live = is_differentiated(self) or is_differentiated(inputs)
-        if not is_live and method != "at":  # it writes
-            if "out" in options:
-                options["out"] = locked(options["out"])
-            return getattr(ufunc, method)(*locked(inputs), **options)
-        try:
-            found = _functions.called_by_ufunc(ops, ufunc, method, inputs, options)
-        except errors.ArgumentTypeError:
-            if any(map(is_of_other_run, inputs)):
-                return NotImplemented
-            raise
-        if found is NotImplemented:
-            way = "; `y += x` and `out=` write into an array, which cannot record: write y = y + x"
-            is_call = method == "__call__"
-            function, name = (
-                (ufunc.__name__, host.name_of_ufunc(ufunc))
-                if is_call
-                else (called := f"{ufunc.__name__}.{method}", called)
-            )
-            raise refused(f"np.{function}", name, way if "out" in options else "")
-        return found
-
-    def __array_function__(self, function, types, args, kwargs):
-        is_live = is_differentiated(self) or is_differentiated([args, list(kwargs.values())])
-        if not is_live or function.__name__ in _functions.FACTS:
-            return function(*locked(args), **{name: locked(x) for name, x in kwargs.items()})
-        refuse_operators(args)
-        found = _functions.called_by_op(function, args, kwargs)
-        if found is NotImplemented:
-            raise refused(f"np.{function.__name__}", function.__name__)
-        return found
-
-    def __getattr__(self, name):
-        """Return what an array has: of one that is differentiated, the method by the op of its name."""
-        if name.startswith("__") or not hasattr(np.ndarray, name):
-            raise AttributeError(f"a tensor has no attribute {name!r}")
-        if not is_differentiated(self):
-            return getattr(locked(self), name)
-        found = _functions.method_of(self, name)
-        if found is None:
-            raise AttributeError(str(refused(f"ndarray.{name}", name)))
-        return found
-
-    def __repr__(self):
-        return repr(self.array)
-
-    def __len__(self):
-        return len(self.array)
-
-    def __iter__(self):
-        return (self[k] for k in range(len(self)))
-
-    def __getitem__(self, key):
-        return ops.get_item(self, key)
-
-    def __setitem__(self, key, value):
-        raise errors.UnsupportedError("an array that is recorded cannot be written to: use multiop.op_set_item")
-
-    def __float__(self):
-        return float(self.number("float"))
-
-    def __int__(self):  # and what has no slope, as Python rounds: an int
-        return int(self.array)
-
-    __trunc__ = __int__
-
-    def __floor__(self):
-        return math.floor(self.array)
-
-    def __ceil__(self):
-        return math.ceil(self.array)
-
-    def __round__(self, ndigits=None):
-        return round(self.array[()]) if ndigits is None else ops.round(self, ndigits)
-
-    def __format__(self, spec):
-        return format(self.array[()], spec)  # of one number, the number
-
-    def __deepcopy__(self, memo):
-        return self  # it is not written to, and a copy would have a record of its own
-
-    def __index__(self):
-        return self.array.__index__()
-
-    def __complex__(self):
-        return complex(self.number("complex"))
-
-    def __bool__(self):
-        return bool(self.array)
-
-    def __pos__(self):
-        return self
-
-
-def is_of_other_run(x):
-    """Say whether an operand is a tensor of a run that finds a pattern: its class computes, then."""
-    return isinstance(x, registry.active().Tensor) and not isinstance(x, (Traced, np.ndarray, np.generic))
-
-
-def operator_of(name):
-    def operate(x, y):
-        try:
-            return getattr(ops, name)(x, y)
-        except errors.ArgumentTypeError:
-            if is_of_other_run(y):
-                return NotImplemented
-            raise
-
-    return operate
-
-
-for _operator, _name in {
-    "add": "add", "sub": "subtract", "mul": "multiply", "truediv": "divide", "floordiv": "floor_divide", "mod": "mod",
-    "pow": "power", "matmul": "matmul", "eq": "equal", "ne": "not_equal", "lt": "less", "le": "less_equal",
-    "gt": "greater", "ge": "greater_equal",
-}.items():  # fmt: skip
-    setattr(Traced, f"__{_operator}__", operator_of(_name))
-    setattr(Traced, f"__r{_operator}__", lambda x, y, name=_name: getattr(ops, name)(y, x))
-Traced.__divmod__ = lambda x, y: (x // y, x % y)
-Traced.__rdivmod__ = lambda x, y: (y // x, y % x)
-for _operator, _name in {"neg": "negative", "abs": "abs"}.items():
-    setattr(Traced, f"__{_operator}__", lambda x, name=_name: getattr(ops, name)(x))
 
 
 class Output(Traced):
@@ -442,6 +267,9 @@ def is_differentiated(x):
     if isinstance(x, Traced):
         return not x.node.is_constant and any_open(x.node.owners)
     return isinstance(x, (list, tuple)) and any(map(is_differentiated, x))
+
+
+Traced.is_differentiated, Traced.locked = staticmethod(is_differentiated), staticmethod(locked)
 
 
 def is_inexact(x):

@@ -13,6 +13,7 @@ import pkgutil
 
 import numpy as np
 
+from multiop._call.numpy_protocols import is_subclass, refuse_operators
 from multiop._loading.primitives import Primitives
 from multiop._values import dtypes
 
@@ -22,13 +23,11 @@ from ..._record import (
     Traced,
     array_of,
     is_inexact,
-    is_subclass,
     is_traced,
     operands,
     ops,
     record_step,
     recorded,
-    refuse_operators,
 )
 from ...conversion import convert, dtype_name, is_tensor, own
 from .formula import by_formula, zero

@@ -8,6 +8,7 @@ import itertools
 import math
 import operator
 import sys
+from typing import Any
 
 import numpy as np
 
@@ -32,7 +33,7 @@ FACTS = set(  # which are constant but where they jump
     zeros_like ones_like empty_like shares_memory may_share_memory common_type min_scalar_type diag_indices_from
     tril_indices_from triu_indices_from""")
 )
-REDUCED = {
+REDUCED: dict[tuple[str, str], Any] = {
     ("add", "reduce"): np.sum, ("multiply", "reduce"): np.prod, ("maximum", "reduce"): np.max,
     ("minimum", "reduce"): np.min, ("add", "accumulate"): np.cumsum, ("multiply", "accumulate"): np.cumprod,
 }  # fmt: skip
@@ -52,7 +53,7 @@ METHODS = set(
 )
 
 
-def op_of(name):
+def op_of(name: Any) -> Any:
     """Return the public op of a name, with its defaults; `None` if there is none."""
     return getattr(sys.modules["multiop"], f"op_{NAMES.get(name, name)}", None)
 
@@ -61,7 +62,7 @@ signature = functools.lru_cache(1024)(inspect.signature)
 
 
 @functools.lru_cache(1024)
-def alike(function, op):
+def alike(function: Any, op: Any) -> Any:
     """Return how many positional arguments of a function are those of its op, and the names of all of the op's."""
     names = signature(op).parameters
     try:
@@ -74,7 +75,7 @@ def alike(function, op):
     return math.inf if all(takes_any) else n, names.keys() - {"dtype", "copy"}
 
 
-def called_by_ufunc(ops, ufunc, method, inputs, options):
+def called_by_ufunc(ops: Any, ufunc: Any, method: Any, inputs: Any, options: Any) -> Any:
     """Return what an op makes of the operands of a ufunc; `NotImplemented` if it cannot."""
     name = ufunc.__name__
     if (name, method) in REDUCED and "out" not in options:
@@ -93,7 +94,7 @@ def called_by_ufunc(ops, ufunc, method, inputs, options):
     return NotImplemented if op is None else op(*inputs)
 
 
-def _fold(ufunc, method, x, indices=None, axis=0, keepdims=False):
+def _fold(ufunc: Any, method: Any, x: Any, indices: Any = None, axis: Any = 0, keepdims: Any = False) -> Any:
     """Take a ufunc of the entries along an axis one after another, as NumPy does."""
     if ufunc is np.logaddexp and method == "reduce":
         return op_of("logsumexp")(x, axis, keepdims)
@@ -110,7 +111,7 @@ def _fold(ufunc, method, x, indices=None, axis=0, keepdims=False):
     return np.moveaxis(np.stack(found), 0, axis)
 
 
-def called_by_op(function, args, kwargs):
+def called_by_op(function: Any, args: Any, kwargs: Any) -> Any:
     """Return what an op makes of the arguments of NumPy's function; `NotImplemented` if it cannot."""
     name = function.__name__
     if type in map(type, args):
@@ -150,17 +151,17 @@ def called_by_op(function, args, kwargs):
 
 
 @functools.lru_cache
-def _type_of_results(function):
+def _type_of_results(function: Any) -> Any:
     return type(function(np.eye(1)))
 
 
-def _as_named(function, y):
+def _as_named(function: Any, y: Any) -> Any:
     """Give several results of linear algebra the names that NumPy gives them."""
     is_named = type(y) is tuple and function.__name__ in ("eig", "eigh", "qr", "slogdet", "svd")
     return _type_of_results(function)(*y) if is_named else y
 
 
-def _bind_arguments(function, args, kwargs, wanted):
+def _bind_arguments(function: Any, args: Any, kwargs: Any, wanted: Any) -> Any:
     """Return the arguments of NumPy's function by position as far as those of the op go, and the others by name."""
     try:
         parameters = signature(function).parameters
@@ -168,7 +169,8 @@ def _bind_arguments(function, args, kwargs, wanted):
     except (TypeError, ValueError):  # a function written in C has no signature
         return args, {name: value for name, value in kwargs.items() if name not in IGNORED}
     names, order = {p.name for p in wanted}, list(parameters)
-    positional, options = [], {}
+    positional: list[Any] = []
+    options: dict[str, Any] = {}
     for name, value in given.items():
         is_next = order[len(positional) : len(positional) + 1] == [name]
         kind, default = parameters[name].kind, parameters[name].default
@@ -184,7 +186,7 @@ def _bind_arguments(function, args, kwargs, wanted):
     return positional, options
 
 
-def method_of(x, name):
+def method_of(x: Any, name: Any) -> Any:
     """Return a method of an array as the function of its name, or a property; `None` if there is no such."""
     if name in METHODS:
         return functools.partial(getattr(np, name), x)
@@ -214,22 +216,22 @@ def method_of(x, name):
 # functions that take something else than their ops
 
 
-def _astype(x, dtype, *_, **__):
+def _astype(x: Any, dtype: Any, *_: Any, **__: Any) -> Any:
     return op_of("cast")(x, np.dtype(dtype))
 
 
-def _by_places(move):
+def _by_places(move: Any) -> Any:
     """Return a function that moves entries about: it moves their places, and these are taken."""
     return lambda x, *args, **options: np.take(x, move(np.arange(np.size(x)).reshape(np.shape(x)), *args, **options))
 
 
-def _reshape(a, shape, order="C"):
+def _reshape(a: Any, shape: Any, order: Any = "C") -> Any:
     if order not in ("C", "F"):  # the order in memory, which an op need not keep
         return NotImplemented
     return op_of("reshape")(a, shape) if order == "C" else _by_places(np.reshape)(a, shape, order)
 
 
-def _insert(arr, obj, values, axis=None):
+def _insert(arr: Any, obj: Any, values: Any, axis: Any = None) -> Any:
     """Insert places of what is behind the array."""
     n, values = np.size(arr), op_of("cast")(values, arr.dtype)
     behind = n + np.arange(np.size(values)).reshape(np.shape(values))
@@ -237,22 +239,22 @@ def _insert(arr, obj, values, axis=None):
     return np.take(np.concatenate([np.reshape(arr, -1), np.reshape(values, -1)]), places)
 
 
-def _concatenate(arrays, axis=0):
+def _concatenate(arrays: Any, axis: Any = 0) -> Any:
     return op_of("concatenate")([np.ravel(x) for x in arrays] if axis is None else arrays, axis or 0)
 
 
-def _take(a, indices, axis=None, _out=None, mode="raise"):
+def _take(a: Any, indices: Any, axis: Any = None, _out: Any = None, mode: Any = "raise") -> Any:
     if mode != "raise":
         indices = np.take(np.arange(np.size(a, axis)), indices, mode=mode)
     return op_of("take")(a, indices, axis)
 
 
-def _choose(a, choices, _out=None, mode="raise"):
+def _choose(a: Any, choices: Any, _out: Any = None, mode: Any = "raise") -> Any:
     places = np.choose(a, np.arange(len(choices)), mode=mode)
     return np.select([places == k for k in range(len(choices))], list(choices))
 
 
-def _piecewise(x, condlist, funclist, *args, **kw):
+def _piecewise(x: Any, condlist: Any, funclist: Any, *args: Any, **kw: Any) -> Any:
     conditions = np.array(condlist, bool)
     conditions = conditions[None] if conditions.ndim == np.ndim(x) else conditions
     if len(conditions) + 1 == len(funclist):
@@ -264,7 +266,7 @@ def _piecewise(x, condlist, funclist, *args, **kw):
     return y
 
 
-def _apply_along_axis(func1d, axis, arr, *args, **kwargs):
+def _apply_along_axis(func1d: Any, axis: Any, arr: Any, *args: Any, **kwargs: Any) -> Any:
     rows = np.moveaxis(arr, axis, -1)
     found = [func1d(rows[k], *args, **kwargs) for k in np.ndindex(rows.shape[:-1])]
     ndim, axis = np.ndim(found[0]), axis % arr.ndim
@@ -272,94 +274,94 @@ def _apply_along_axis(func1d, axis, arr, *args, **kwargs):
     return np.moveaxis(y, range(y.ndim - ndim, y.ndim), range(axis, axis + ndim))
 
 
-def _diff(a, n=1, axis=-1, prepend=None, append=None):
+def _diff(a: Any, n: Any = 1, axis: Any = -1, prepend: Any = None, append: Any = None) -> Any:
     shape = [1 if k == axis % np.ndim(a) else size for k, size in enumerate(np.shape(a))]
     parts = [x if np.ndim(x) else np.broadcast_to(x, shape) for x in (prepend, a, append) if x is not None]
     return op_of("diff")(np.concatenate(parts, axis) if len(parts) > 1 else a, n, axis)
 
 
-def _solve(a, b):
+def _solve(a: Any, b: Any) -> Any:
     """Take one dimension alone as a vector, where the op takes a batch of vectors too."""
     n = np.ndim(a) - np.ndim(b) if np.ndim(b) > 1 else 0
     return op_of("solve")(a, np.expand_dims(b, tuple(range(n))) if n > 0 else b)
 
 
-def _tensorsolve(a, b, axes=()):
+def _tensorsolve(a: Any, b: Any, axes: Any = ()) -> Any:
     a = np.moveaxis(a, axes or (), range(-len(axes or ()), 0))
     return np.reshape(np.linalg.solve(np.reshape(a, (np.size(b), -1)), np.ravel(b)), np.shape(a)[np.ndim(b) :])
 
 
-def _tensorinv(a, ind=2):
+def _tensorinv(a: Any, ind: Any = 2) -> Any:
     before, after = np.shape(a)[:ind], np.shape(a)[ind:]
     return np.reshape(np.linalg.inv(np.reshape(a, (math.prod(before), -1))), after + before)
 
 
-def _histogram(a, bins=10, range=None, density=None, weights=None):
+def _histogram(a: Any, bins: Any = 10, range: Any = None, density: Any = None, weights: Any = None) -> Any:
     edges, x = np.histogram_bin_edges(a, bins, range), np.ravel(a)
     places = np.searchsorted(edges, x, "right") - (x == edges[-1])  # the last bin has its end
     found = np.bincount(places, np.ravel(weights), len(edges) + 1)[1:-1]
     return found / np.diff(edges) / np.sum(found) if density else found, edges
 
 
-def _lstsq(a, b, rcond=None):
+def _lstsq(a: Any, b: Any, rcond: Any = None) -> Any:
     x, rank = op_of("lstsq")(a, b, rcond), np.linalg.matrix_rank(a)
     rest = np.atleast_1d(np.sum(np.abs(a @ x - b) ** 2, 0))
     return x, rest if rank == a.shape[1] < a.shape[0] else np.zeros(0), rank, op_of("svdvals")(a)
 
 
-def _cond(x, p=None):
+def _cond(x: Any, p: Any = None) -> Any:
     if p in (None, 2, -2):
         s = np.linalg.svdvals(x)
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     return np.linalg.norm(x, p, (-2, -1)) * np.linalg.norm(np.linalg.inv(x), p, (-2, -1))
 
 
-def _of_one_length(*polynomials):
+def _of_one_length(*polynomials: Any) -> Any:
     n = max(map(len, polynomials))
     return [np.pad(p, (n - len(p), 0)) for p in polynomials]
 
 
-def _polyder(p, m=1):
+def _polyder(p: Any, m: Any = 1) -> Any:
     return _polyder(p[:-1] * np.arange(len(p) - 1, 0, -1), m - 1) if m else p
 
 
-def _polyint(p, m=1):
+def _polyint(p: Any, m: Any = 1) -> Any:
     return _polyint(np.append(p / np.arange(len(p), 0, -1), 0.0), m - 1) if m else p
 
 
-def _along_one(name):
+def _along_one(name: Any) -> Any:
     """Return a transform of NumPy's by that of the array API, whose options only have names."""
     transform = _of_array_api(f"fft.{name}")
     return lambda a, n=None, axis=-1, norm=None, _out=None: transform(a, n=n, axis=axis, norm=norm or "backward")
 
 
-def _along_several(name, default):
+def _along_several(name: Any, default: Any) -> Any:
     transform = _of_array_api(f"fft.{name}")
     return lambda a, s=None, axes=default, norm=None, _out=None: transform(a, s=s, axes=axes, norm=norm or "backward")
 
 
-def _of_array_api(name):
+def _of_array_api(name: Any) -> Any:
     """Return a function of the array API, which stands above: it is looked up when it is called."""
 
-    def call(*args, **options):
+    def call(*args: Any, **options: Any) -> Any:
         return operator.attrgetter(name)(sys.modules["multiop"].array_api)(*args, **options)
 
     return call
 
 
-def _eig(a):
+def _eig(a: Any) -> Any:
     """Return what is real in real numbers, as NumPy does."""
     found = op_of("eig")(a)
     are_real = a.dtype.kind != "c" and not found[0].array.imag.any()
     return _as_named(np.linalg.eig, tuple(map(np.real, found)) if are_real else found)
 
 
-def _qr(a, mode="reduced"):
+def _qr(a: Any, mode: Any = "reduced") -> Any:
     return np.linalg.qr(a)[1] if mode == "r" else _as_named(np.linalg.qr, op_of("qr")(a, mode))
 
 
-def _at_least(ndim):
-    def reshaped(*xs):
+def _at_least(ndim: Any) -> Any:
+    def reshaped(*xs: Any) -> Any:
         found = []
         for x in xs:
             shape = np.shape(x)
@@ -370,11 +372,11 @@ def _at_least(ndim):
     return reshaped
 
 
-def _block(arrays):
-    def depth(x):
+def _block(arrays: Any) -> Any:
+    def depth(x: Any) -> Any:
         return 1 + depth(x[0]) if isinstance(x, list) else 0
 
-    def join(x, axis):
+    def join(x: Any, axis: Any) -> Any:
         return np.concatenate([join(entry, axis + 1) for entry in x], axis) if isinstance(x, list) else whole(x)
 
     whole = _at_least(depth(arrays))
@@ -382,7 +384,7 @@ def _block(arrays):
 
 
 BESSEL = {f"{f}{n}{end}": (f"{f}v{end}", n) for f in "jyik" for end in ("", "e") for n in (0, 1)}
-ADAPTED_UFUNCS = {
+ADAPTED_UFUNCS: dict[str, Any] = {
     "divmod": lambda x1, x2: (np.floor_divide(x1, x2), np.remainder(x1, x2)),
     "rint": np.round,
     "positive": lambda x: x,
@@ -400,7 +402,7 @@ ADAPTED_UFUNCS = {
     "yn": lambda n, x: op_of("yv")(np.trunc(n), x),  # they drop what an order has behind its point
     "kn": lambda n, x: op_of("kv")(np.trunc(n), x),
 }
-ADAPTED = {
+ADAPTED: dict[Any, Any] = {
     **{getattr(np.fft, f): _along_one(f) for f in words("fft ifft rfft irfft hfft ihfft")},
     **{getattr(np.fft, f"{f}n"): _along_several(f"{f}n", None) for f in words("fft ifft rfft irfft")},
     **{getattr(np.fft, f"{f}2"): _along_several(f"{f}n", (-2, -1)) for f in words("fft ifft rfft irfft")},
