@@ -403,6 +403,7 @@ saved_tensors_hooks = (
 )
 keeps_graph = _tested_part("torch._C._autograd._get_current_graph_task_keep_graph") or (lambda: True)
 silu = _tested_part("torch._C._nn.silu") or torch.nn.functional.silu
+cross_entropy = _tested_part("torch._C._nn.cross_entropy_loss") or torch.ops.aten.cross_entropy_loss
 running_node = _tested_part("torch._C._current_autograd_node")
 is_batch_of_gradients = _tested_part("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
 is_without_memory = _tested_part("torch._is_zerotensor") or (lambda upstream: True)

@@ -11,7 +11,7 @@ from torch.nn import functional
 from multiop import errors
 from multiop._values import args
 
-from .._internals import is_tracked
+from .._internals import cross_entropy, is_tracked
 from .._slopes import with_slopes
 from ..conversion import are_floats, floating, promote, reject_complex, to_wide_float
 from ..devices import is_at_hand
@@ -83,7 +83,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
         rows = rows.reshape(-1, output.shape[axis])
     if (type(target) is torch.Tensor and target.is_cpu and not is_tracked(target)) or is_at_hand(target):
         try:
-            loss = torch.ops.aten.cross_entropy_loss(rows, classes, None, 0, _NO_INT32)
+            loss = cross_entropy(rows, classes, None, 0, _NO_INT32)
         except IndexError:
             raise errors.ArgumentError(f"target has a class that is not among the {rows.shape[1]} of output") from None
     else:
