@@ -1618,14 +1618,14 @@ def _second_of_small(v: Any, x: Any) -> Any:
     )
     slope = op_add(level, delta)
     exponent = op_multiply(low, slope)
-    power = op_power(op_multiply(x, 0.5), op_negative(v))
+    root = op_power(op_multiply(x, 0.5), op_multiply(v, -0.5))  # of a power that overflows before half of it does
     # of the exponent: a hyperbolic sine over it
     is_short = exponent < 1e-3
-    grown = op_where(is_short, 1.0, op_multiply(op_where(is_low, power, 1.0), op_exp(op_multiply(low, delta))))
+    grown = op_where(is_short, 1.0, op_multiply(op_where(is_low, op_multiply(root, root), 1.0), op_exp(op_multiply(low, delta))))
     long = op_divide(op_multiply(op_subtract(grown, op_divide(1.0, grown)), 0.5), op_where(is_short, 1.0, exponent))
     share = op_where(is_short, op_add(op_multiply(op_multiply(exponent, exponent), 1 / 6), 1.0), long)
     below = op_divide(op_multiply(share, slope), op_sqrt(op_sinc(low)))
-    above = op_multiply(op_multiply(power, 0.5), _gamma(op_where(is_low, 1.0, v)))
+    above = op_multiply(op_multiply(op_multiply(root, 0.5), _gamma(op_where(is_low, 1.0, v))), root)
     return op_where(is_low, below, above)
 
 
@@ -1795,7 +1795,8 @@ def _oscillating_by_integral(v: Any, x: Any) -> tuple[Any, Any]:
     power, level = op_multiply(v, t), op_multiply(x, op_sinh(t))
     scale = op_multiply(end, 1 / math.pi)
     falling = op_multiply(scale, op_sum(op_multiply(op_exp(op_negative(op_add(level, power))), half), -1))
-    rising = op_multiply(scale, op_sum(op_multiply(op_exp(op_subtract(power, level)), half), -1))
+    level = op_subtract(power, op_add(level, math.log(16.0)))  # a term overflows before the function does
+    rising = op_multiply(op_multiply(scale, op_sum(op_multiply(op_exp(level), half), -1)), 16.0)
     first = op_subtract(first, op_multiply(sine, falling))
     return first, op_subtract(second, op_add(rising, op_multiply(cosine, falling)))
 
@@ -1851,11 +1852,14 @@ def _betainc_by_integral(a: Any, b: Any, x: Any) -> Any:
     from multiop._values.quadrature import GAUSS
 
     name = active().dtype_name(x)
-    is_lower = op_multiply(x, op_add(a, b)) < a
     of_x, of_rest = op_log(x), op_log1p(op_negative(x))
+    level = op_subtract(op_add(op_multiply(a, of_x), op_multiply(b, of_rest)), _betaln(a, b))
+    # below the mean, unless more than half is there, as of a small parameter; further out, the rule has too few terms
+    is_lower = op_multiply(x, op_add(a, b)) < a
+    is_most = op_exp(level) > op_multiply(op_where(is_lower, a, b), 0.5)
+    is_lower = op_not_equal(is_lower, is_most & (op_multiply(x, op_subtract(1.0, x)) > (1e-3 if name == "float64" else 0.0)))
     p, q = op_where(is_lower, a, b), op_where(is_lower, b, a)
     t = op_where(is_lower, x, op_subtract(1.0, x))
-    level = op_subtract(op_add(op_multiply(a, of_x), op_multiply(b, of_rest)), _betaln(a, b))
     # by Stirling's formula where the terms are large and cancel
     is_large = op_minimum(a, b) > 10.5
     large_a, large_b, large_x = op_where(is_large, a, 16.0), op_where(is_large, b, 16.0), op_where(is_large, x, 0.5)

@@ -66,6 +66,18 @@ KNOWN = [
         "docs/limits.md: NaN on TensorFlow in forward mode where the other slope overflows",
     ),
     (
+        ("op_yv", "op_kv", "op_kve"),
+        "gradient",
+        lambda v, x: abs(v) > 0.3 and x < 1e-17,
+        "docs/limits.md: slopes beyond the largest number may be NaN",
+    ),
+    (
+        ("op_jv", "op_yv"),
+        "gradient1",
+        lambda v, x: v == 0 and x < 1e-7,
+        "docs/limits.md: slopes in the order have fewer digits",
+    ),
+    (
         ("op_sparsemax",),
         "",
         lambda *row: math.inf in row or -math.inf in row,

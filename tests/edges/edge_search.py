@@ -232,7 +232,9 @@ def conditioned(fn):
 def scaled(entry):
     """Return the sizes of the numbers that a value, and its slopes, are found from, as functions of the arguments."""
     if entry.points:
-        return [conditioned(part) for part in (entry.value, *entry.slopes)]
+        parts = [conditioned(part) for part in (entry.value, *entry.slopes)]
+        beside = entry.scale or (lambda *xs: 0)
+        return [parts[0], *(lambda *xs, part=part: part(*xs) + beside(*xs) for part in parts[1:])]
     at_operands = size if entry.op in ACTIVATIONS else None  # where the digits of a kernel are measured
     return [entry.near or at_operands, *[entry.scale or at_operands] * len(entry.slopes)]
 

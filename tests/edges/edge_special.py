@@ -167,8 +167,16 @@ def zeta(x, q):
         return mp.zeta(x, q)
 
 
+def besseli(v, x):
+    return mp.besseli(abs(v) if v == int(v) else v, x)  # mpmath needs minutes for a whole negative order of a small number
+
+
+def besseli_slope(v, x):
+    return (besseli(v - 1, x) + besseli(v + 1, x)) / 2
+
+
 def ive(v, x):
-    return mp.besseli(v, x) * mp.exp(-abs(x))
+    return besseli(v, x) * mp.exp(-abs(x))
 
 
 def kve(v, x):
@@ -187,8 +195,8 @@ def one(op, value, slope, points, **others):
     return Scalar(op, value, (slope,), points=rows(points), **others)
 
 
-def bessel(op, value, slope, most=700.0):
-    return two(op, value, in_order(value), slope, rows(of(*ORDERS), up_to(most, 300.0)))
+def bessel(op, value, slope, **others):
+    return two(op, value, in_order(value), slope, rows(of(*ORDERS), up_to(700.0, 300.0)), **others)
 
 
 def around(dtype):
@@ -300,8 +308,8 @@ SPECIAL = [
     ),
     bessel("op_jv", mp.besselj, lambda v, x: mp.besselj(v, x, 1)),
     bessel("op_yv", mp.bessely, lambda v, x: mp.bessely(v, x, 1)),
-    bessel("op_iv", mp.besseli, lambda v, x: mp.besseli(v, x, 1)),
-    bessel("op_ive", ive, lambda v, x: mp.exp(-x) * mp.besseli(v, x, 1) - ive(v, x)),
+    bessel("op_iv", besseli, besseli_slope, scale=besseli),  # docs/limits.md: some slopes have the digits of the value
+    bessel("op_ive", ive, lambda v, x: mp.exp(-x) * besseli_slope(v, x) - ive(v, x), scale=ive),
     bessel("op_kv", mp.besselk, besselk_slope),
     bessel("op_kve", kve, lambda v, x: mp.exp(x) * besselk_slope(v, x) + kve(v, x)),
 ]
