@@ -1621,7 +1621,8 @@ def _second_of_small(v: Any, x: Any) -> Any:
     root = op_power(op_multiply(x, 0.5), op_multiply(v, -0.5))  # of a power that overflows before half of it does
     # of the exponent: a hyperbolic sine over it
     is_short = exponent < 1e-3
-    grown = op_where(is_short, 1.0, op_multiply(op_where(is_low, op_multiply(root, root), 1.0), op_exp(op_multiply(low, delta))))
+    power = op_where(is_low, op_multiply(root, root), 1.0)
+    grown = op_where(is_short, 1.0, op_multiply(power, op_exp(op_multiply(low, delta))))
     long = op_divide(op_multiply(op_subtract(grown, op_divide(1.0, grown)), 0.5), op_where(is_short, 1.0, exponent))
     share = op_where(is_short, op_add(op_multiply(op_multiply(exponent, exponent), 1 / 6), 1.0), long)
     below = op_divide(op_multiply(share, slope), op_sqrt(op_sinc(low)))
@@ -1857,7 +1858,8 @@ def _betainc_by_integral(a: Any, b: Any, x: Any) -> Any:
     # below the mean, unless more than half is there, as of a small parameter; further out, the rule has too few terms
     is_lower = op_multiply(x, op_add(a, b)) < a
     is_most = op_exp(level) > op_multiply(op_where(is_lower, a, b), 0.5)
-    is_lower = op_not_equal(is_lower, is_most & (op_multiply(x, op_subtract(1.0, x)) > (1e-3 if name == "float64" else 0.0)))
+    is_inside = op_multiply(x, op_subtract(1.0, x)) > (1e-3 if name == "float64" else 0.0)
+    is_lower = op_not_equal(is_lower, is_most & is_inside)
     p, q = op_where(is_lower, a, b), op_where(is_lower, b, a)
     t = op_where(is_lower, x, op_subtract(1.0, x))
     # by Stirling's formula where the terms are large and cancel

@@ -168,7 +168,7 @@ def zeta(x, q):
 
 
 def besseli(v, x):
-    return mp.besseli(abs(v) if v == int(v) else v, x)  # mpmath needs minutes for a whole negative order of a small number
+    return mp.besseli(abs(v) if v == int(v) else v, x)  # a whole negative order of a small number takes minutes
 
 
 def besseli_slope(v, x):
