@@ -34,6 +34,7 @@ HALF = (torch.float16, torch.bfloat16)
 LONG = (torch.float32, torch.float64)
 INDEX = (torch.int32, torch.int64)
 _COMPLEX = (torch.complex64, torch.complex128)
+SUMMED = {torch.float32, torch.float64, *_COMPLEX}  # as they are
 _PARTS = dict(zip(_COMPLEX, LONG, strict=True))
 _PLAIN = (Tensor, torch.nn.Parameter)
 _AUTOCAST = {*HALF, torch.float32}
