@@ -10,6 +10,7 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import multiop as mo
 from multiop._loading import kernels, registry
@@ -483,3 +484,29 @@ def test_an_exported_sum_along_axes_that_lie_apart_is_of_any_size(op, strict):
     program = torch.export.export(Total(), (torch.ones(8, 8, 4, 32),), dynamic_shapes=(sizes,), strict=strict).module()
     for shape in ((2, 8, 3, 2), (16, 8, 5, 64)):
         torch.testing.assert_close(program(torch.ones(shape)), op(torch.ones(shape), (0, 2)))
+
+
+class Operations(TorchDispatchMode):
+    """The operations that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.names.append(operation.__name__)
+        return operation(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+def test_a_real_tensor_beside_a_complex_one_is_not_copied(name):
+    op, native = getattr(mo, f"op_{name}"), getattr(torch, name)
+    parts = [0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, NAN, 1e-45, 3e38]
+    grid = torch.cartesian_prod(*[torch.tensor(parts)] * 3)
+    x, y = torch.complex(grid[:, 0], grid[:, 1]), grid[:, 2].clone()
+    for operands in ((x, y), (y, x)):
+        with Operations() as found:
+            z = op(*operands)
+        assert len(found.names) == 1
+        expected = native(*[operand.to(torch.complex64) for operand in operands])
+        torch.testing.assert_close(z, expected, rtol=0, atol=0, equal_nan=True)
