@@ -217,7 +217,7 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_eye(2, 3, k=1)).tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    return active().op_eye(
+    return active().op_eye(  # type: ignore[call-arg]  # two sizes
         *args.size((N, N if M is None else M), "(N, M)"),
         k if type(k) is int else args.integer(k, "k"),
         config.floatx() if dtype is None else dtypes.name(dtype),
