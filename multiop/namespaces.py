@@ -107,7 +107,7 @@ def _of_classes(*kinds: type) -> Namespace | None:
 def _bind(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
     """Return a function that runs on a backend, as do the functions of multiop's that it returns."""
     code, name = getattr(function, "__code__", None), function.__qualname__
-    asks_again = name in boundaries.COMPOSITES or name == "op_get_item"  # whose keys may be masks
+    asks_again = name == "op_get_item" or (name in boundaries.COMPOSITES and not _has_own(name, backend))  # for masks
     if code is not None and "_backend" in code.co_names and not asks_again:
         return functools.wraps(function)(_redirected(function, backend))
     active, override, restore = registry.active, registry.override_by, registry.restore
@@ -131,15 +131,32 @@ def _bind(function: Callable[..., Any], backend: Any) -> Callable[..., Any]:
 
 def _redirected(function: Any, backend: Any) -> Any:
     """Return a function that does nothing but call the active backend as one that calls another: it costs no more."""
-    name = f"{boundaries.__name__}.{backend.name}"
+    is_composite = function.__qualname__ in boundaries.COMPOSITES
+    name = f"{boundaries.__name__}.{backend.name}{'.own' * is_composite}"
     if name not in sys.modules:  # where a compiler that traces Python looks a function's globals up
         sys.modules[name] = types.ModuleType(name)
-        chosen = types.SimpleNamespace(_backend=backend, is_overridden=False)
+        chosen = types.SimpleNamespace(_backend=_own[backend] if is_composite else backend, is_overridden=False)
         recovered = functools.partial(registry.run_on, backend, recover)
         vars(sys.modules[name]).update(vars(boundaries), __name__=name, registry=chosen, recover=recovered)
     found = types.FunctionType(function.__code__, vars(sys.modules[name]), closure=function.__closure__)
     found.__defaults__, found.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return found
+
+
+_own: dict[Any, types.SimpleNamespace] = {}  # the composites that a backend computes itself
+
+
+def _has_own(name: str, backend: Any) -> bool:
+    """Say whether a backend computes a composite itself, and put its function, which falls through on it, in `_own`."""
+    kernel = getattr(backend, name)
+    if not (getattr(kernel, "__module__", None) or "").startswith(f"{backend.__name__}."):
+        return False
+    if otherwise := (getattr(kernel, "__kwdefaults__", None) or {}).get("otherwise"):
+        bound = types.FunctionType(kernel.__code__, kernel.__globals__, name, kernel.__defaults__, kernel.__closure__)
+        bound.__kwdefaults__ = {"otherwise": functools.partial(registry.run_on, backend, otherwise)}
+        kernel = bound
+    setattr(_own.setdefault(backend, types.SimpleNamespace()), name, kernel)
+    return True
 
 
 def _bind_found(found: Any, backend: Any) -> Any:

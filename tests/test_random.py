@@ -8,6 +8,7 @@ import hashlib
 import math
 import pickle
 import re
+import sys
 import threading
 
 import mpmath
@@ -1399,6 +1400,50 @@ def test_a_generator_of_keras_is_known_by_its_class(backend, name, module, is_kn
     else:
         with pytest.raises(errors.ArgumentTypeError, match="SeedGenerator"):
             random.key(seed)
+
+
+def generators():
+    """Yield the name, a function that makes a generator from a seed, and the words of each framework's own draw."""
+    yield "numpy", np.random.default_rng, lambda generator: generator.integers(0, 2**32, 2, np.uint32)
+    if (torch := sys.modules.get("torch")) is not None:
+        make = lambda seed: torch.Generator().manual_seed(seed)
+        yield "torch", make, lambda generator: torch.randint(0, 2**32, (2,), generator=generator).numpy()
+    if (tf := sys.modules.get("tensorflow")) is not None:
+        make = tf.random.Generator.from_seed
+        yield "tensorflow", make, lambda generator: generator.uniform_full_int((2,), tf.uint32).numpy()
+
+
+def test_a_generator_of_a_framework_draws_keys_that_follow_from_its_state(backend):
+    for name, make, words in generators():
+        generator, own = make(5), make(5)
+        keys = [to_numpy(random.key(generator)) for _ in range(2)]
+        for key in keys:
+            assert key.dtype == np.uint32, name
+            np.testing.assert_array_equal(key, words(own))
+        assert keys[0].tolist() != keys[1].tolist()
+        x, y = (to_numpy(random.normal((3,), seed=seed)) for seed in (make(5), keys[0]))
+        np.testing.assert_array_equal(x, y)
+        assert to_numpy(random.split(make(5), 2)).tolist() == to_numpy(random.split(keys[0], 2)).tolist()
+
+
+@pytest.mark.traced
+def test_a_generator_of_a_framework_draws_in_no_program_that_would_repeat_it(backend):
+    for _, make, _ in generators():
+        generator, again = make(5), make(5)
+        compiled = multiop.jit(lambda x, generator=generator: x + random.uniform((2,), seed=generator))
+        with pytest.raises(errors.ArgumentError, match="draw a key outside"):
+            compiled(multiop.op_ones(2))
+        assert to_numpy(random.key(generator)).tolist() == to_numpy(random.key(again)).tolist()
+
+
+def test_a_checkpointed_function_refuses_a_generator_that_it_would_run_on(backend):
+    x = multiop.op_array([1.0, 2.0])
+    for _, make, _ in generators():
+        generator, again = make(5), make(5)
+        fun = multiop.checkpoint(lambda x, seed=generator: multiop.op_sum(x * random.uniform((2,), seed=seed)))
+        with pytest.raises(errors.ArgumentError, match="draw a key outside"):
+            multiop.grad(fun)(x)
+        assert to_numpy(random.key(generator)).tolist() == to_numpy(random.key(again)).tolist()
 
 
 def test_a_typed_key_of_jax_is_a_key():

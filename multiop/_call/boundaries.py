@@ -569,7 +569,7 @@ def op_arange(op):
 
 def op_eye(op):
  def op_eye(N, M, k, dtype):
-  try: return op(N, M, k, dtype)
+  try: return (active() if registry.is_overridden else registry._backend).op_eye(*args.size((N, N if M is None else M), '(N, M)'), k if type(k) is int else args.integer(k, 'k'), config.floatx() if dtype is None else dtypes.name(dtype))
   except Exception as error: return recover(error, op, {"N": N, "M": M, "k": k, "dtype": dtype})
  return op_eye, 1
 

@@ -107,12 +107,8 @@ _is_tracing_python: Callable[[], bool] = bool  # whether it does so now, in this
 
 def active() -> Backend:
     """Return the module of the active backend."""
-    if is_overridden:
-        return _selected_backend()
-    return _backend
-
-
-def _selected_backend() -> Any:
+    if not is_overridden:
+        return _backend
     # such a compiler cannot trace a ContextVar; the backend of what it compiles is its own by definition
     if _compiler is None and is_traced():
         _load_default()

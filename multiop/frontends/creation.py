@@ -217,10 +217,11 @@ def op_eye(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_eye(2, 3, k=1)).tolist()
         [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
     """
-    rows = args.size((N,), "N")[0]
-    columns = rows if M is None else args.size((M,), "M")[0]
-    name = config.floatx() if dtype is None else dtypes.name(dtype)
-    return active().op_eye(rows, columns, args.integer(k, "k"), name)
+    return active().op_eye(  # type: ignore[call-arg]  # two sizes
+        *args.size((N, N if M is None else M), "(N, M)"),
+        k if type(k) is int else args.integer(k, "k"),
+        config.floatx() if dtype is None else dtypes.name(dtype),
+    )
 
 
 @boundary
@@ -279,14 +280,14 @@ def op_linspace(
         >>> multiop.op_convert_to_numpy(multiop.op_linspace(0, 10, 5)).tolist()
         [0.0, 2.5, 5.0, 7.5, 10.0]
     """
-    num, dtype = args.count(num, "num"), dtypes.name_or_none(dtype)
+    num, dtype = args.count(num, "num"), None if dtype is None else dtypes.name(dtype)
     if dtype in ("float64", "complex128"):  # in their own dtype, the ends would lack digits; one promotes the other
         if host.is_scalar(start) and not host.is_scalar(stop):
             stop = active().convert(stop, dtype)
         else:
             start = active().convert(start, dtype)
     samples, step = active().op_linspace(start, stop, num, endpoint, dtype, axis)
-    return (samples, step) if retstep else samples
+    return (samples, active().convert(step)) if retstep else samples
 
 
 # composites

@@ -97,7 +97,7 @@ def op_argsort(x: ArrayLike, axis: int | None = -1, descending: bool = False) ->
         [1, 2, 0]
     """
     backend: Any = active() if registry.is_overridden else registry._backend
-    axis = None if axis in (0, -1) and not len(backend.op_shape(x)) else axis
+    axis = None if axis in (0, -1) and not (x.ndim if hasattr(x, "ndim") else len(backend.op_shape(x))) else axis
     if not descending:
         return backend.op_argsort(x, axis)
     x, axis = (op_reshape(x, -1), 0) if axis is None else (x, axis)

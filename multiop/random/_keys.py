@@ -7,7 +7,7 @@ import itertools
 import os
 import sys
 import threading
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -106,7 +106,20 @@ class SeedGenerator:
         return cls(**config)
 
 
-Seed: TypeAlias = int | SeedGenerator | ArrayLike | None
+class _OfNumPy(Protocol):
+    @property
+    def bit_generator(self) -> Any: ...
+
+
+class _OfTorch(Protocol):
+    def initial_seed(self) -> int: ...
+
+
+class _OfTensorFlow(Protocol):
+    def uniform_full_int(self, shape: Any, /) -> Any: ...
+
+
+Seed: TypeAlias = int | SeedGenerator | _OfNumPy | _OfTorch | _OfTensorFlow | ArrayLike | None
 """An int, a scalar integer tensor, a key, a generator, or `None` for the process-wide generator."""
 
 _process: rerun_state.State[SeedGenerator | None] = rerun_state.State(None)
@@ -152,8 +165,9 @@ def key(seed: Seed = None) -> Tensor:
     Args:
         seed: An int from `-2**63` to `2**64 - 1`, where a negative int gives the key of the unsigned int with the same
             64 bits; a scalar integer tensor; a key, also one of `jax.random.key` or an integer tensor of shape `(2,)`,
-            of which the low words count; a `SeedGenerator`, also one of Keras, which gives its next key; or `None` for
-            the process-wide generator.
+            of which the low words count; a `SeedGenerator`, also one of Keras, which gives its next key; a
+            `torch.Generator`, `np.random.Generator` or `tf.random.Generator`, which draws two words, from whose state
+            they follow; or `None` for the process-wide generator.
 
     Returns:
         Key, a `uint32` tensor of shape `(2,)`: the low and the high word of the int. Unlike an int, a key can be an
@@ -161,7 +175,7 @@ def key(seed: Seed = None) -> Tensor:
 
     Raises:
         ArgumentError: `seed` does not fit in 64 bits, is a tensor of another shape or dtype, or, inside a function that
-            is being compiled, is a generator or `None`.
+            is being compiled, is `None` or a generator; or, inside a checkpointed function, a framework's generator.
         ArgumentTypeError: `seed` is none of these.
 
     Example:
@@ -294,8 +308,8 @@ def as_key(seed: Any) -> Tensor:
         return _of_process().next()
     if isinstance(seed, SeedGenerator):
         return seed.next()
-    if _is_of_keras(seed):  # its state is a variable of Keras, which a compiled step updates
-        seed = seed.next()
+    if type(seed) is not int and not hasattr(seed, "dtype"):
+        seed = _draw(seed)
     data_of_key = random_part("data_of_key")
     if data_of_key is not None and (data := data_of_key(seed)) is not None:
         seed = data
@@ -308,9 +322,29 @@ def as_key(seed: Any) -> Tensor:
     return _of_tensor(seed, "seed", "; a key is uint32 of shape (2,), an int has no dimension")
 
 
-def _is_of_keras(seed: Any) -> bool:
-    """Say whether `seed` is a seed generator of Keras."""
-    return any(cls.__name__ == "SeedGenerator" and cls.__module__.startswith("keras.") for cls in type(seed).__mro__)
+def _draw(seed: Any) -> Any:
+    """Return the two words that `seed` draws, if it is a generator of a framework or of Keras, else `seed`."""
+    names = [f"{cls.__module__.partition('.')[0]}.{cls.__name__}" for cls in type(seed).__mro__]
+    if "keras.SeedGenerator" in names:  # its state is a variable of Keras, which a compiled step updates
+        return seed.next()
+    if (draw := next((_DRAWS[name] for name in names if name in _DRAWS), None)) is None:
+        return seed
+    _refuse_tracing("a generator")
+    if rerun_state.is_running():
+        raise errors.ArgumentError(
+            "a generator in a checkpointed function would draw other numbers when that runs again; "
+            "draw a key outside, key = multiop.random.key(generator), and pass it to the function"
+        )
+    return np.asarray(draw(seed)).astype(np.uint32)
+
+
+_DRAWS: dict[str, Any] = {
+    "numpy.Generator": lambda generator: generator.integers(0, 2**32, 2, np.uint32),
+    "tensorflow.Generator": lambda generator: generator.uniform_full_int((2,), "uint32"),
+    "torch.Generator": lambda generator: (
+        sys.modules["torch"].randint(0, 2**32, (2,), generator=generator, device=generator.device).tolist()
+    ),
+}
 
 
 def _of_pair(x: Any) -> Tensor:
@@ -375,6 +409,6 @@ def _refuse_tracing(what: str) -> None:
     if _is_tracing():
         raise errors.ArgumentError(
             f"{what} in a function that is compiled would draw the same numbers at each call; "
-            "draw a key outside, key = generator.next(), and pass it to the function"
+            "draw a key outside, key = multiop.random.key(generator), and pass it to the function"
             f"{'; in a layer of Keras, use a keras.random.SeedGenerator' if 'keras' in sys.modules else ''}"
         )

@@ -58,6 +58,8 @@ def test_7_max_over_an_axis(backend):
 def test_11_and_12_std_and_var(backend):
     assert gradient(mo.op_std, [3.0, 3.0, 3.0]) == [[0.0, 0.0, 0.0]]
     assert second(lambda x: mo.op_std(x), [3.0, 3.0]) == [0.0, 0.0]
+    assert gradient(mo.op_std, [0.1] * 16) == [[0.0] * 16]  # whose sum is rounded, and whose mean with it
+    assert second(lambda x: mo.op_std(x), [0.1] * 16) == [0.0] * 16
     assert value(mo.op_var([1.0, 2.0, 4.0])) == pytest.approx(14 / 9, rel=1e-6)
     assert value(mo.op_var([3.0])) == 0.0
     assert value(mo.op_std([3.0])) == 0.0

@@ -10,9 +10,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from torch.multiprocessing.reductions import StorageWeakRef
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import multiop as mo
 from multiop._loading import kernels, registry
+from multiop.backends.torch.kernels import reduction
 from multiop.backends.torch.ops import elementwise
 from multiop.testing._problem import Problem
 from multiop.testing.cases import rows
@@ -268,8 +270,9 @@ def names_of_nodes(y):
 
 @pytest.mark.parametrize("dims", [(0, 2, 3), (1,), (-1,), (0, 1, 2, 3)])
 @pytest.mark.parametrize(("dtype", "rtol"), [(torch.float32, 1e-6), (torch.float64, 1e-13)])
-def test_the_variance_of_many_entries_is_computed_by_steps(dims, dtype, rtol):
-    x = (tracked(4, 6, 16, 12).detach() * 3 + 100).to(dtype).requires_grad_()
+def test_the_variance_of_many_entries_is_computed_by_steps(dims, dtype, rtol, monkeypatch):
+    monkeypatch.setattr(reduction, "WHOLE", 2**15)
+    x = (tracked(8, 12, 32, 16).detach() * 3 + 100).to(dtype).requires_grad_()
     y = mo.op_var(x, dims, keepdims=True)
     assert "_FusedBackward" in names_of_nodes(y)
     exact = x.detach().double().requires_grad_()
@@ -283,12 +286,12 @@ def test_the_variance_of_many_entries_is_computed_by_steps(dims, dtype, rtol):
 
 @pytest.mark.parametrize("values", [[NAN], [math.inf], [math.inf, -math.inf], [3e38, -3e38]])
 def test_the_variance_of_many_entries_is_that_of_the_kernel_beside_overflow(values):
-    x = torch.ones(8, 1024)
+    x = torch.ones(32, 1024)
     x[0, : len(values)] = torch.tensor(values)
     x[1] = 0.1
     torch.testing.assert_close(mo.op_var(x, 1), torch.var(x, 1, correction=0), equal_nan=True, rtol=0, atol=0)
     assert float(mo.op_var(x, 1)[1]) == 0
-    y = torch.full((8, 1024), 0.1).requires_grad_()
+    y = torch.full((32, 1024), 0.1).requires_grad_()
     assert float(torch.autograd.grad(mo.op_var(y, 1).sum(), y)[0].abs().max()) == 0
 
 
@@ -410,11 +413,18 @@ def test_a_normalized_value_neither_overflows_nor_vanishes(scale, axis, order, e
     torch.testing.assert_close(mo.op_normalize(x, axis, order, epsilon).double(), expected, rtol=1e-6, atol=3e-45)
 
 
-@pytest.mark.parametrize("ends", [(0.0, 1.0), (-3.5, 1e3), (2.0, 2.0), (3e38, -3e38), (0.0, 1e-40), (0.1, 0.7)])
-def test_numbers_between_two_of_python_are_those_between_two_tensors(ends):
+@pytest.mark.parametrize("ends", [(0.0, 1.0), (-3.5, 1e3), (2, 2.0), (3e38, -3e38), (0.0, 1e-40), (0.1, 0.7), (-9, 7)])
+@pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=pytest.mark.compiler)])
+def test_numbers_between_two_of_python_are_exact_to_two_units(ends, is_compiled):
     for n in (2, 7, 1001):
-        mine, theirs = (mo.op_linspace(*given, n, retstep=True) for given in (ends, map(torch.tensor, ends)))
-        assert all(map(torch.equal, mine, theirs))
+        made = mo.jit(lambda n=n: mo.op_linspace(*ends, n, retstep=True)) if is_compiled else None
+        numbers, step = made() if made else mo.op_linspace(*ends, n, retstep=True)
+        expected, distance = np.linspace(*np.float64(np.float32(ends)), n, retstep=True)
+        bound = 2 * np.spacing(np.abs(np.float32(ends)).max()) + n * 7e-46  # half of the smallest number, at each step
+        np.testing.assert_allclose(numbers.numpy(), expected, rtol=0, atol=bound)
+        assert (numbers[0].item(), numbers[-1].item()) == tuple(map(float, np.float32(ends)))
+        np.testing.assert_allclose(step.numpy(), np.float32(distance), rtol=1e-6, atol=1e-45)
+        assert numbers.dtype is step.dtype is torch.float32
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -474,3 +484,29 @@ def test_an_exported_sum_along_axes_that_lie_apart_is_of_any_size(op, strict):
     program = torch.export.export(Total(), (torch.ones(8, 8, 4, 32),), dynamic_shapes=(sizes,), strict=strict).module()
     for shape in ((2, 8, 3, 2), (16, 8, 5, 64)):
         torch.testing.assert_close(program(torch.ones(shape)), op(torch.ones(shape), (0, 2)))
+
+
+class Operations(TorchDispatchMode):
+    """The operations that run."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        self.names.append(operation.__name__)
+        return operation(*args, **kwargs or {})
+
+
+@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide"])
+def test_a_real_tensor_beside_a_complex_one_is_not_copied(name):
+    op, native = getattr(mo, f"op_{name}"), getattr(torch, name)
+    parts = [0.0, -0.0, 1.5, -2.0, math.inf, -math.inf, NAN, 1e-45, 3e38]
+    grid = torch.cartesian_prod(*[torch.tensor(parts)] * 3)
+    x, y = torch.complex(grid[:, 0], grid[:, 1]), grid[:, 2].clone()
+    for operands in ((x, y), (y, x)):
+        with Operations() as found:
+            z = op(*operands)
+        assert len(found.names) == 1
+        expected = native(*[operand.to(torch.complex64) for operand in operands])
+        torch.testing.assert_close(z, expected, rtol=0, atol=0, equal_nan=True)

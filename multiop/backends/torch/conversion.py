@@ -34,7 +34,8 @@ HALF = (torch.float16, torch.bfloat16)
 LONG = (torch.float32, torch.float64)
 INDEX = (torch.int32, torch.int64)
 _COMPLEX = (torch.complex64, torch.complex128)
-_PARTS = dict(zip(_COMPLEX, LONG, strict=True))
+SUMMED = {torch.float32, torch.float64, *_COMPLEX}  # as they are
+_BESIDE = dict(zip((*_COMPLEX, *LONG), (*LONG, *_COMPLEX), strict=True))  # a complex dtype, and that of its parts
 _PLAIN = (Tensor, torch.nn.Parameter)
 _AUTOCAST = {*HALF, torch.float32}
 _WIDER = {torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64}
@@ -98,11 +99,13 @@ def are_inexact(x1, x2):
     return isinstance(x1, Tensor) and isinstance(x2, Tensor) and (dtype := x1.dtype) is x2.dtype and dtype in _INEXACT
 
 
-def directly(native, dtypes=_INEXACT, numbers=()):
+def directly(native, dtypes=_INEXACT, numbers=(), converts=False):
     """Return a decorator of an op that is `native` of tensors of one of `dtypes`, without another call.
 
-    Where `numbers` are types, the second operand may be an exact scalar of one of them, see `is_exact_scalar`.
+    Where `numbers` are types, the second operand may be an exact scalar of one of them, see `is_exact_scalar`; where
+    `native` itself converts, also a tensor of the dtype of a complex one's parts.
     """
+    beside = _BESIDE if converts else {}
 
     def decorate(op):
         def call(x):  # the type first: it takes half the time of `isinstance`
@@ -111,7 +114,7 @@ def directly(native, dtypes=_INEXACT, numbers=()):
         def call_on_two(x1, x2):
             if (type(x1) is Tensor or isinstance(x1, Tensor)) and (dtype := x1.dtype) in dtypes:
                 if type(x2) is Tensor or isinstance(x2, Tensor):
-                    if x2.dtype is dtype:
+                    if x2.dtype is dtype or x2.dtype is beside.get(dtype):
                         return native(x1, x2)
                 elif type(x2) in numbers and dtype in LONG and -(2**53) <= x2 <= 2**53:
                     return native(x1, x2)
@@ -120,15 +123,6 @@ def directly(native, dtypes=_INEXACT, numbers=()):
         return functools.wraps(op)(call if op.__code__.co_argcount == 1 else call_on_two)
 
     return decorate
-
-
-def are_complex_and_real(x1, x2):
-    """Say whether one of two tensors is complex, and the other of the dtype of its parts: PyTorch needs no copy."""
-    return (
-        isinstance(x1, Tensor)
-        and isinstance(x2, Tensor)
-        and (_PARTS.get(x1.dtype) is x2.dtype or _PARTS.get(x2.dtype) is x1.dtype)
-    )
 
 
 def are_autocast(*xs):

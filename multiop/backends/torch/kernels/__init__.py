@@ -7,7 +7,6 @@ from .activations import (
 from .attention import (
     op_dot_product_attention as op_dot_product_attention,
 )
-from .creation import op_linspace as op_linspace
 from .elementwise import (
     op_abs as op_abs,
     op_angle as op_angle,

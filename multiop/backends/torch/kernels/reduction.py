@@ -10,14 +10,15 @@ from multiop._values import args
 
 from .._internals import is_tracked
 from .._kernels import FEW, LONG, is_readable, keeping, run_fused, with_formula
-from ..conversion import are_floats, is_float, is_float_along
+from ..conversion import SUMMED, are_floats, is_float, is_float_along
 from ..ops import reduction
 
-MANY = 4096  # from here on, separate steps are faster than the kernel of the variance along rows of some length
+MANY = 16384  # from here on, separate steps are faster than the kernel of the variance along some dimensions
+WHOLE = 2**20  # and from here on, than its gradient along all of them
 
 
 def op_mean(x, axis, keepdims, *, otherwise):
-    if not (isinstance(x, torch.Tensor) and x.dtype in reduction.SUMMED):
+    if not (isinstance(x, torch.Tensor) and x.dtype in SUMMED):
         return otherwise(x, axis, keepdims)
     if not (x.requires_grad and x.numel() >= FEW):
         if type(axis) is int and -(ndim := x.ndim) <= axis < ndim:
@@ -40,7 +41,7 @@ def op_trapezoid(y, x, dx, axis, *, otherwise):
 
 def op_count_nonzero(x, axis, *, otherwise):
     if isinstance(x, torch.Tensor) and x.dtype in _COUNTED and (axis is None or type(axis) is int):
-        return torch.count_nonzero(x, axis).to(torch.int32)
+        return torch.count_nonzero(x, axis).int()
     return otherwise(x, axis)
 
 
@@ -67,13 +68,20 @@ def are_values_along(x, axis):
 
 
 def op_var(x, axis, keepdims, *, otherwise):
-    y = variance_by_steps(x, axis, keepdims, otherwise)
-    return otherwise(x, axis, keepdims) if y is None else y
+    if not (isinstance(x, torch.Tensor) and x.dtype in LONG):
+        return otherwise(x, axis, keepdims)
+    if x.numel() >= MANY << x.requires_grad and (y := variance_by_steps(x, axis, keepdims, otherwise)) is not None:
+        return y
+    return torch.var(x, correction=0) if axis is None and not keepdims and x.ndim else otherwise(x, axis, keepdims)
 
 
 def op_std(x, axis, keepdims, *, otherwise):
-    y = variance_by_steps(x, axis, keepdims, reduction.op_var)
-    return otherwise(x, axis, keepdims) if y is None else reduction.deviation(y)
+    if isinstance(x, torch.Tensor) and x.dtype in LONG:
+        if not is_tracked(x):
+            return torch.sqrt(op_var(x, axis, keepdims, otherwise=reduction.op_var))
+        if x.numel() >= 2 * MANY and (y := variance_by_steps(x, axis, keepdims, reduction.op_var)) is not None:
+            return reduction.deviation(y)
+    return otherwise(x, axis, keepdims)
 
 
 def variance_by_steps(x, dims, keepdims, otherwise):
@@ -81,10 +89,9 @@ def variance_by_steps(x, dims, keepdims, otherwise):
 
     Subtracting the first entry makes the mean of equal entries exact, and their variance 0.
     """
-    if not (is_float(x) and x.dtype in LONG and x.numel() >= MANY and is_readable(x)):
-        return None
     dims = args.axes(dims, x.ndim)
-    if not dims:
+    is_fit = x.requires_grad and x.numel() >= WHOLE if len(dims) == x.ndim else dims
+    if not (is_fit and is_readable(x)):
         return None
     with torch.no_grad():
         first = x[tuple(slice(0, 1) if dim in dims else slice(None) for dim in range(x.ndim))]

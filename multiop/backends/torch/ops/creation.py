@@ -6,10 +6,10 @@ import math
 
 import torch
 
-from multiop import errors
+from multiop import config, errors
 from multiop._values import args, dtypes
 
-from ..conversion import convert, is_float, native, promote, reject_complex
+from ..conversion import HALF, SUMMED, convert, is_float, native, promote, reject_complex
 
 
 def op_zeros(shape, dtype):
@@ -71,16 +71,17 @@ def op_copy(x):
 
 
 def op_linspace(start, stop, num, endpoint, dtype, axis):
+    name = dtype or config.floatx()
+    if num > 1 and endpoint and axis in (0, -1) and is_fill(start) and is_fill(stop) and name in ("float32", "float64"):
+        return torch.linspace(start, stop, num, dtype=native(name)), (stop - start) / (num - 1)
     start, stop = promote(start, stop)
     given = dtypes.to_floating(dtypes.name(start.dtype))
     # in float32, large integers would be rounded, and numbers near 0 with them
-    start, stop = (x if x.is_floating_point() or x.is_complex() else x.to(torch.float64) for x in (start, stop))
-    if given in ("float16", "bfloat16"):
-        start, stop = start.to(torch.float32), stop.to(torch.float32)
+    wide = torch.float32 if start.dtype in HALF else torch.float64
+    start, stop = (x if x.dtype in SUMMED else x.to(wide) for x in (start, stop))
     apart = stop.detach() - start.detach()
     unit = torch.where(torch.isfinite(apart), 1.0, 4.0).to(apart.dtype)  # the distance of large numbers overflows
     delta, parts = stop / unit - start / unit, num - endpoint
-    axis = args.single_axis(axis, delta.ndim + 1)
     index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
     parted = delta.new_full((), max(parts, 1))  # by a number, a GPU would multiply with a rounded 1 / parts
     step = delta / parted
@@ -90,5 +91,5 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     if endpoint and num > 1:
         samples = torch.where(index == parts, stop, samples)
     samples = convert(torch.floor(*reject_complex(samples)) if whole else samples, dtype or given)
-    step = step * unit
-    return torch.movedim(samples, 0, axis), convert(step if parts > 0 else torch.full_like(step, math.nan), given)
+    step = step * unit if parts > 0 else torch.full_like(step, math.nan)
+    return torch.movedim(samples, 0, args.single_axis(axis, samples.ndim)), convert(step, given)

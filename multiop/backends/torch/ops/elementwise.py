@@ -17,7 +17,6 @@ from .._internals import VERSION, forward_mode_enabled, is_exporting, is_tracked
 from .._slopes import with_slopes
 from ..conversion import (
     FLOATING,
-    are_complex_and_real,
     bool_to_int32,
     choose,
     convert,
@@ -46,28 +45,26 @@ CLAMPS_WITH_SLOPE = VERSION < (2, 14)  # whether the gradient of torch.clamp is 
 # PyTorch has few kernels for uint16, uint32 and uint64: `in_wider_dtype` computes them in a wider dtype.
 
 
-@directly(torch.add, numbers=_NUMBERS)
+@directly(torch.add, numbers=_NUMBERS, converts=True)
 def op_add(x1, x2):
     return in_wider_dtype(torch.add, *promote(x1, x2))
 
 
-@directly(torch.sub, numbers=_NUMBERS)
+@directly(torch.sub, numbers=_NUMBERS, converts=True)
 def op_subtract(x1, x2):
     if is_exact_scalar(x2, x1):
         return torch.rsub(x2, x1)
     return in_wider_dtype(torch.sub, *not_bool(*promote(x1, x2)))
 
 
-@directly(torch.mul, numbers=(float,))
+@directly(torch.mul, numbers=(float,), converts=True)
 def op_multiply(x1, x2):
     if is_exact_scalar(x1, x2):
         return torch.mul(x1, float(x2))  # PyTorch's compiler takes NaN times the int 0 for 0
-    if are_complex_and_real(x1, x2):
-        return torch.mul(x1, x2)
     return in_wider_dtype(torch.mul, *promote(x1, x2))
 
 
-@directly(torch.div)
+@directly(torch.div, converts=True)
 def op_divide(x1, x2):
     return torch.true_divide(*promote_floating(x1, x2))
 

@@ -13,14 +13,14 @@ from multiop._values import args
 from .._internals import is_tracked
 from ..conversion import (
     ACCUMULATED,
-    FLOATING,
     HALF,
-    LONG,
+    SUMMED,
     convert,
     floating,
     in_comparable_dtype,
     in_float32,
     in_wider_dtype,
+    is_dtensor,
     is_float,
     is_float_along,
     promote,
@@ -61,9 +61,6 @@ def are_apart(x, dims):
     return type(x) is torch.Tensor and x.is_cpu and x.dtype in SUMMED and x.shape[-1] >= 8 and x.numel() >= 4096
 
 
-SUMMED = {*LONG, torch.complex64, torch.complex128}
-
-
 def op_prod(x, axis, keepdims, dtype):
     x = put_together(x)
     if dtype is None and is_float_along(x, axis) and x.dtype not in HALF and not is_tracked(x):
@@ -76,8 +73,6 @@ def op_prod(x, axis, keepdims, dtype):
 
 
 def op_mean(x, axis, keepdims):
-    if axis is None and not keepdims and isinstance(x, torch.Tensor) and x.dtype in FLOATING:
-        return torch.mean(x)
     if is_float_along(x, axis):
         return torch.mean(x, axis, keepdims)
     x = floating(x)
@@ -100,7 +95,13 @@ def op_var(x, axis, keepdims):
 
 
 def op_std(x, axis, keepdims):
-    return in_float32(lambda x: deviation(op_var(x, axis, keepdims)), floating(x))  # squares would overflow
+    # in half precision, squares would overflow
+    return in_float32(lambda x: deviation(op_var(from_first(x), axis, keepdims)), floating(x))
+
+
+def from_first(x):
+    """Subtract the first entry of a tensor that is differentiated: equal ones then differ by no rounding of a mean."""
+    return x - x.detach()[(slice(0, 1),) * x.ndim] if x.numel() and is_tracked(x) and not is_dtensor(x) else x
 
 
 def deviation(variance):
@@ -127,15 +128,18 @@ def op_argmin(x, axis, keepdims):
 
 
 def op_all(x, axis, keepdims):
-    x = convert(x, "bool")
-    dims = args.axes(axis, x.ndim)
-    return torch.all(x, dims, keepdims) if dims else x
+    return decide(torch.all, convert(x, "bool"), axis, keepdims)
 
 
 def op_any(x, axis, keepdims):
-    x = convert(x, "bool")
+    return decide(torch.any, convert(x, "bool"), axis, keepdims)
+
+
+def decide(reduce, x, axis, keepdims):
+    if axis is None and not keepdims:
+        return reduce(x)
     dims = args.axes(axis, x.ndim)
-    return torch.any(x, dims, keepdims) if dims else x
+    return reduce(x, dims, keepdims) if dims else x
 
 
 def op_logsumexp(x, axis, keepdims):
@@ -158,9 +162,7 @@ def op_cumsum(x, axis, dtype):
     if dtype is None and is_float_along(x, axis) and x.dtype not in HALF:
         return torch.cumsum(x, axis)
     x, axis = resolve_axis(to_summands(x, dtype), axis)
-    if x.dtype in HALF:
-        return torch.cumsum(x, axis, dtype=torch.float32).to(x.dtype)
-    return in_wider_dtype(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x)
+    return in_float32(lambda x: in_wider_dtype(lambda x: torch.cumsum(x, axis, dtype=x.dtype), x), x)
 
 
 def op_cumprod(x, axis, dtype):
@@ -210,10 +212,9 @@ def extremum(reduce, pairwise, x, axis, keepdims, initial):
 def arg_extremum(reduce, x, axis, keepdims):
     if is_float_along(x, axis):
         return reduce(x, axis, keepdims).int()
-    if axis is not None:
-        x = convert(x)
-        axis = args.single_axis(axis, x.ndim)
+    x = convert(x)
+    axis = axis if axis is None else args.single_axis(axis, x.ndim)
     if not is_float(x):
-        (x,) = reject_complex(convert(x))
+        (x,) = reject_complex(x)
         x = to_comparable(x.to(torch.uint8) if x.dtype is torch.bool else x)
     return reduce(x, axis, keepdims).int()

@@ -132,7 +132,7 @@ def op_pad(x, pad_width, mode, constant_values):
     pairs = args.pairs(pad_width, x.ndim)
     if mode == "constant":
         widths = [n for pair in reversed(pairs) for n in pair]
-        padded = torch.nn.functional.pad(x, widths)
+        padded = torch.constant_pad_nd(x, widths)
         if host.is_zero(constant_values):
             return padded
         inside = torch.nn.functional.pad(torch.ones_like(x, dtype=torch.bool), widths)
