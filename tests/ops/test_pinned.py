@@ -65,6 +65,16 @@ def test_11_and_12_std_and_var(backend):
     assert value(mo.op_std([3.0])) == 0.0
 
 
+@pytest.mark.parametrize("axis", [0, 1])
+def test_11_std_of_equal_numbers_whose_mean_is_another_one(backend, axis):
+    rows = np.repeat(np.random.default_rng(0).normal(size=(40, 1)), 7, 1).astype(np.float32)
+    x = mo.op_convert_to_tensor(rows if axis else rows.T)
+    tangents = mo.random.normal(x.shape, seed=1)
+    for run in (lambda f: f, mo.jit):
+        assert not value(mo.op_any(run(mo.grad(lambda x: mo.op_sum(mo.op_std(x, axis))))(x)))
+        assert not value(mo.op_any(run(lambda x: mo.jvp(lambda x: mo.op_std(x, axis), (x,), (tangents,))[1])(x)))
+
+
 def test_13_and_14_hypot(backend):
     assert gradient(mo.op_hypot, [0.0], [0.0]) == [[0.0], [0.0]]
     for x1, x2 in ((1.0, 1.0), (-1.0, 1.0), (3.0, 3.0)):

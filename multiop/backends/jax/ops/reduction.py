@@ -133,7 +133,9 @@ def root(x):
 
 def change_of_deviation(tangent, x, y, dims, keepdims):
     distance = x - jnp.mean(x, dims, keepdims=True)
-    distance -= jnp.mean(distance, dims, keepdims=True)  # the mean of equal numbers may be rounded to another one
+    first = x[tuple(slice(0, 1 if dim in dims else None) for dim in range(x.ndim))]
+    are_equal = jnp.all(x == first, dims, keepdims=True) & (y < np.inf)  # their mean may be rounded to another number
+    y = jnp.where(are_equal, 0, y)
     number = float(math.prod(x.shape[dim] for dim in dims))
     return jnp.sum(op_divide_no_nan(distance, number * y) * tangent, dims, keepdims=keepdims)
 

@@ -73,8 +73,16 @@ def deviation(x, axis, keepdims):
     variance = op_var(x, axis, keepdims)
     if not is_tracked():
         return tf.sqrt(variance)
-    constant = tf.equal(variance, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
+    # there, the root has an infinite gradient, but the deviation one of 0; their mean may be rounded to another number
+    constant = tf.equal(variance, 0) | (are_equal(x, axis, keepdims) & (variance < math.inf))
     return choose(constant, tf.zeros_like(variance), tf.sqrt(choose(constant, tf.ones_like(variance), variance)))
+
+
+def are_equal(x, axis, keepdims):
+    if x.dtype.is_complex:
+        return are_equal(tf.math.real(x), axis, keepdims) & are_equal(tf.math.imag(x), axis, keepdims)
+    least, most = (reduce_axes(reduce, x, axis, keepdims) for reduce in (tf.reduce_min, tf.reduce_max))
+    return tf.equal(least, most)
 
 
 def op_max(x, axis, keepdims, initial):
