@@ -274,7 +274,7 @@ def test_a_loop_is_printed_as_one():
 def test_a_list_is_written_once():
     source = recurrences()[0].source
     text = source[source.index("def two_lists_and_last_values(") :].partition("\n\n\n")[0]
-    assert "hs = [h]" in text and "ops.stack(hs, axis=1)" in text and "cs[1] * cs[2]" in text
+    assert "hs = [x]" in text and "ops.stack(hs, axis=1)" in text and "cs[1] * cs[2]" in text
 
 
 @pytest.mark.tier("full")
