@@ -41,6 +41,7 @@ class Value:
     dtype: str
     kind: str = "local"
     name: str = ""  # the path of a leaf, the name of an input, a hint for the name of a variable
+    own: str = ""  # the variable of the model's source that holds it
 
     @property
     def ndim(self) -> int:
@@ -128,7 +129,7 @@ class Node:
     expression: Expression
     scopes: tuple[Scope, ...] = ()
     update: str | None = None
-    where: str = ""  # the user's file and line
+    where: str = ""  # the user's files and lines, from the innermost outwards
 
 
 @dataclasses.dataclass(eq=False)
@@ -480,7 +481,7 @@ def list_missing(missing: Mapping[str, Sequence[str]], bridged: str = "") -> str
     """
     lines = [f"{len(missing)} operation{'s have' if len(missing) > 1 else ' has'} no translation:"]
     for name, places in sorted(missing.items()):
-        different = list(dict.fromkeys(place for place in places if place))
+        different = list(dict.fromkeys(place.partition("\n")[0] for place in places if place))
         shown = ", ".join(different[:3]) + (", ..." if len(different) > 3 else "")
         lines.append(f"  {name}, {len(places)} time{'s' if len(places) > 1 else ''}{': ' + shown if shown else ''}")
     way = "trace(..., partial=True), or --partial, keeps them: each is a porting.bridge, which needs"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
+import pathlib
 import pickle
 import random
 import re
 import threading
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,9 +19,8 @@ from multiop import errors
 from multiop.porting import _graph
 
 _REPLACING = threading.RLock()
-_LIBRARIES = re.compile(
-    r"-packages[/\\](torch|jax|flax|equinox|optax|numpy|tensorflow|keras)[/\\]|[/\\]multiop[/\\]porting[/\\]|<"
-)
+_LIBRARIES = re.compile(r"-packages[/\\](torch|jax|flax|equinox|optax|numpy|tensorflow|keras)[/\\]|<(?!doctest|i?py)")
+_PACKAGE = str(pathlib.Path(__file__).parents[1])
 
 
 @contextlib.contextmanager
@@ -57,7 +58,13 @@ def refuse_draws() -> Iterator[None]:
 
 def is_own(place: str) -> bool:
     """Say whether a file is the user's, or that of a library of models."""
-    return not _LIBRARIES.search(place)
+    return not place.startswith(_PACKAGE) and not _LIBRARIES.search(place)
+
+
+def own_places(frames: Iterable[tuple[Any, Any]]) -> str:
+    """Return a line for each place in a model's source where an operation is called, from the innermost outwards."""
+    inside = itertools.takewhile(lambda frame: is_own(frame[0]) or not frame[0].endswith("reader.py"), frames)
+    return "\n".join(filter(is_own, (f"{file}:{line}" for file, line in inside)))
 
 
 def place_of(error: Exception) -> str:

@@ -620,7 +620,7 @@ def _by_order(weight_map: WeightMap, waiting: list[Layer], wanted: list[Layer], 
 def _complete(source: Layer, target: Layer) -> bool:
     """Return whether all arrays of one layer, but for counters, are made of all those of the other."""
     ways = ways_between(source, target)
-    used = {name for expressions in ways.values() for x in expressions for name in _expressions.names(x)}
+    used = {name for expressions in ways.values() for way in expressions for name in _expressions.names(way)}
     return _but_counters(target) <= set(ways) and _but_counters(source) <= used
 
 

@@ -274,7 +274,7 @@ def test_a_loop_is_printed_as_one():
 def test_a_list_is_written_once():
     source = recurrences()[0].source
     text = source[source.index("def two_lists_and_last_values(") :].partition("\n\n\n")[0]
-    assert "ys = [x]" in text and "ops.stack(ys, axis=1)" in text and "xs[1] * xs[2]" in text
+    assert "hs = [x]" in text and "ops.stack(hs, axis=1)" in text and "cs[1] * cs[2]" in text
 
 
 @pytest.mark.tier("full")
@@ -291,7 +291,7 @@ def test_recurrences_of_jax():
 
     arrays = [jnp.asarray(np.random.default_rng(i).standard_normal((2, T, 3))) for i in range(2)]
     port = porting.trace(functools.partial(model, {"w": jnp.eye(3) * 0.5}), *arrays)
-    assert "for t in range(1, 6):" in port.source and "xs = [x]" in port.source  # zeros without a shape: one step apart
+    assert "for t in range(1, 6):" in port.source and "hs = [h]" in port.source  # zeros without a shape: one step apart
     assert porting.prove(port, "numpy").agrees
 
 

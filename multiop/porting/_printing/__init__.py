@@ -18,6 +18,7 @@ __all__ = ["alike", "limits", "snake", "source"]
 
 def source(graph: Graph, name: str, taps: bool = False) -> str:
     """Return the source of the module that computes the graph; its function is called `name`."""
+    names.take_from_source(graph)
     if taps:
         return _source(_taps.tap_submodules(endings.without(graph)), name)
     try:

@@ -93,7 +93,7 @@ def _growing_loop(block: Body, start: int, end: int) -> list[Statement]:
         return []
     init = next(arg for arg in steps[0].expression.args if type(arg) is list)
     results = [step.outputs[0] for step in steps]
-    grown = Value((), "list", name="features")
+    grown = Value((), "list", own="features")
     swap = functools.partial(swap_values, old=[*init, *results], new=grown)
     others = statements[end:]
     changed = [_graph.rebuild(other.expression, swap, inside=False) for other in others]

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
+import ast
+import builtins
 import collections
+import contextlib
+import functools
 import keyword
+import linecache
 import re
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import multiop
 from multiop.porting import _graph, _layers
-from multiop.porting._graph import Body, Call, Expression, Infix, Value
+from multiop.porting._graph import Body, Call, Expression, Node, Value
 from multiop.porting._printing.expressions import Naming
 from multiop.porting._printing.regions import LAYERS, TAKEN, Function, Outline, fresh
 from multiop.porting._printing.statements import Definition, as_tuple, uses_of
-from multiop.porting._printing.terms import Spread, Statement, is_for
+from multiop.porting._printing.terms import Statement, is_for
 
-_PLAIN = set(dir(multiop.ops)) | {"act", "activation", "bn", "drop", "out", "output", "norm", "self_attn", "fc", "mlp"}
 _LETTERS = ("x", "y", "z", "u", "v", "w")
+_ROLES = {"ops.arange": "positions", "ops.argmax": "chosen", "ops.cos": "cos", "ops.sin": "sin"}
 _VIEWS = {f"ops.{name}" for name in ("cast", "expand_dims", "reshape", "squeeze", "swapaxes", "transpose")}
-_ROLES = {"ops.arange": "positions", "ops.argmax": "chosen", "ops.mean": "mean", "ops.var": "variance"}
-_ROLES |= {"ops.softmax": "weights", "ops.sigmoid": "gate", "ops.cos": "cos", "ops.sin": "sin"}
-_FIXED = {"mask", *_ROLES.values()}  # such a variable holds nothing else
 
 
 def snake(kind: str) -> str:
@@ -73,6 +74,51 @@ def _children(function: Function) -> set[str]:
     return {value.name.removeprefix(region.prefix).partition(".")[0] for value in values if region.owns(value)}
 
 
+def take_from_source(graph: _graph.Graph) -> None:
+    """Note the variables of the model's source that hold the results of its lines."""
+    kinds, plural = (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.Return), (ast.Tuple, ast.List, ast.Dict)
+
+    @functools.cache
+    def lines(file: str) -> dict[int, list[str] | None]:
+        linecache.checkcache(file)
+        found: dict[int, list[str] | None] = {}
+        with contextlib.suppress(SyntaxError, ValueError):
+            for each in ast.walk(ast.parse("".join(linecache.getlines(file)))):
+                if isinstance(each, kinds) and not isinstance(each.value, (*plural, type(None))):
+                    target = each.targets[0] if isinstance(each, ast.Assign) else getattr(each, "target", None)
+                    names = [part.id for part in getattr(target, "elts", [target]) if isinstance(part, ast.Name)]
+                    numbers = range(each.lineno, (each.end_lineno or each.lineno) + 1)
+                    found |= dict.fromkeys(numbers, names if target is not None else None)
+        return found
+
+    def assigned(place: str) -> list[str] | None:
+        """Return the names that a line assigns; `None` if it returns what the line assigns that called it."""
+        file, _, number = place.partition("\n")[0].rpartition(":")
+        return lines(file).get(int(number), [])
+
+    def kind(node: Node) -> Any:  # lines are run again, in a loop over layers too
+        made, scope = node.expression, re.sub(r"\d", "", node.scopes[-1].path) if node.scopes else ""
+        return node.where, scope, type(made), getattr(made, "function", getattr(made, "operator", ""))
+
+    def callers(node: Node) -> list[str]:
+        places = node.where.splitlines()
+        return ["\n".join(places[number:]) for number in range(len(places))]
+
+    blocks = [graph.nodes]
+    for nodes in blocks:
+        blocks += [function.nodes for node in nodes for function in _graph.functions(node.expression)]
+    every = [node for nodes in reversed(blocks) for node in nodes]
+    last = {place: kind(node) for node in every for place in callers(node)}
+    for node in every:
+        own = (assigned(place) if last[place] == kind(node) else [] for place in callers(node))
+        names = next((names for names in own if names is not None), [])
+        for value, name in zip(node.outputs, names if len(names) == len(node.outputs) else [], strict=False):
+            is_free = value.dtype != "bool" and not keyword.iskeyword(name) and not hasattr(builtins, name)
+            value.own = name.strip("_") if is_free else ""
+        if isinstance(made := _unviewed(node.expression), Value):
+            node.outputs[0].own = node.outputs[0].own or made.own
+
+
 class Namer:
     """Give each value of a function a name: that of the tensor it replaces, if that one is not used again."""
 
@@ -82,15 +128,15 @@ class Namer:
         reserved = TAKEN | {statement.size for statement in definition.statements if statement.size} | set(LAYERS)
         reserved |= {name for name, _ in definition.function.parameters} | set(outline.foreign.values())
         reserved |= {function.name for function in outline.functions}
-        if region.scope is not None:  # what is on the way to the result of a module is not called by the module
-            reserved |= {_identifier(region.scope.path)}
         letters = list(_LETTERS)
-        for value in region.inputs:
+        for place, value in enumerate(region.inputs):
             keeps = definition.is_root or value.kind == "input" or value.dtype == "list"
             keeps |= definition.custom is not None and _fits(_identifier(value.name))
             is_mask = value.dtype == "bool" and value.ndim
+            own = {each.inputs[place].own for each in definition.function.instances}
             base = value.name if keeps else "mask" if is_mask else letters.pop(0) if letters else "x"
-            names[id(value)] = fresh(_identifier(base), reserved | set(names.values()))
+            base = _identifier(base) if keeps or len(own) > 1 else "".join(own) or base
+            names[id(value)] = fresh(base, reserved | set(names.values()))
         if not any(statement.loop for statement in definition.statements):
             reserved.discard("i")
         self._name_block(definition.block, names, dict(names), reserved)
@@ -114,7 +160,6 @@ class Namer:
         """
         statements: list[Any] = [*block.nodes, Statement([], block.outputs)]
         last = {id(value): number for number, each in enumerate(statements) for value in uses_of(each.expression)}
-        factors = {id(value) for each in statements for value in _factors(each.expression)}
         for number, statement in enumerate(statements):
             if is_for(statement.expression):
                 self._name_loop(statement, names, alive, reserved, {key for key, use in last.items() if use > number})
@@ -136,11 +181,13 @@ class Namer:
                 name = kept_names.get(id(value))
                 if name is None or name in live:
                     kept = live | set(kept_names.values())
-                    name = _role(statement, value, id(value) in factors)
+                    is_mask = value.dtype == "bool" and value.ndim and statement.results == 1 and statement.loop is None
+                    role = _ROLES.get(getattr(_unviewed(statement.expression), "function", ""), "")
+                    name = "mask" if is_mask else value.own or role
                     taken = kept | reserved
                     name = fresh(name, taken) if name == "mask" else name
                     if not name or name in taken:
-                        name = _name_of_replaced(statement, value, dying, alive, kept) or _own(statement, value, taken)
+                        name = _name_of_replaced(statement, value, dying, alive, kept) or _own(value, taken)
                 names[id(value)] = alive[id(value)] = name
                 live.add(name)
             for value in dying:
@@ -159,18 +206,18 @@ class Namer:
         results: list[Any] = statement.outputs
         for parameter, init, final in zip(parameters, inits, results, strict=False):
             own = alive.get(id(init), "")
-            is_free = own and own not in live and own not in carried.values() and _may_hold(init, final)
-            name = own if is_free else _own(statement, final, taken)
+            is_free = own == final.own or len(own.partition("_")[0]) == 1  # a letter stands for any tensor
+            is_free &= own not in {"", *live, *carried.values()} and init.dtype != "list"
+            name = own if is_free else _own(final, taken)
             taken.add(name)
             names[id(parameter)] = names[id(final)] = carried[id(final)] = name
         inner = {id(value) for each in loop.nodes for value in each.outputs}
         for value in results[len(carried) :]:
             if id(value) not in inner:  # a list, or what is computed where it is left behind
-                names[id(value)] = name = _own(statement, value, taken)
+                names[id(value)] = name = _own(value, taken)
                 taken.add(name)
-        names[id(counter)] = "_"
-        if id(counter) in used:
-            names[id(counter)] = next((name for name in ("t", "s", "r") if name not in taken), fresh("t", taken))
+        name = next((name for name in ("t", "s", "r") if name not in taken), fresh("t", taken))
+        names[id(counter)] = name if id(counter) in used else "_"
         inside = {id(x): carried[id(final)] for x, final in zip(parameters, statement.outputs, strict=False)}
         blocked = live | reserved | {names[id(value)] for value in statement.outputs if id(value) in names}
         own = self.naming.visible[id(loop)] = dict(names)
@@ -192,8 +239,7 @@ class Namer:
         is_rule = self.definition.is_rule(body)
 
         def choose(options: Sequence[str]) -> str:
-            free = [option for option in options if option not in taken]
-            name = free[0] if free else fresh(options[-1], taken)
+            name = next((option for option in options if option not in taken), "") or fresh(options[-1], taken)
             taken.add(name)
             return name
 
@@ -231,66 +277,32 @@ def _name_of_replaced(
     statement: Any, value: Value, dying: Sequence[Value], alive: dict[int, str], live: Collection[str]
 ) -> str | None:
     """Return the name of a tensor that a result replaces."""
-    if statement.carry is not None and value is statement.carry[1]:
-        name = alive.get(id(statement.carry[0]))
-        if name is not None and name not in live:
-            return name
+    before, after = statement.carry or (None, None)
+    if value is after and (name := alive.get(id(before), "")) not in {"", *live}:
+        return name
     if statement.loop is not None or value.dtype == "list" or statement.results != 1:
         return None
-    free = [alive[id(each)] for each in dying if alive[id(each)] not in {*live, *_FIXED} and _may_hold(each, value)]
-    return free[0] if free else None
+    held = [(alive[id(each)], each.own) for each in dying if each.dtype != "list"]
+    free = [name for name, own in held if name in _LETTERS or (name != own and len(name.partition("_")[0]) == 1)]
+    return next((name for name in free if name not in live), None)
 
 
-def _factors(expression: Expression) -> list[Expression]:
-    """Return what an expression multiplies."""
-    products = ("*", "ops.matmul", "ops.einsum", "ops.multiply")
-    parts = [part for part in _graph.walk(expression) if isinstance(part, (Call, Infix))]
-    parts = [part for part in parts if (part.operator if isinstance(part, Infix) else part.function) in products]
-    return [child for part in parts for child in _graph.children(part)]
-
-
-def _role(statement: Any, value: Value, is_factor: bool) -> str:
-    """Return the name of what a result is, where that is certain: positions, a mask, the queries of `q_proj`."""
-    made = statement.expression
+def _unviewed(made: Any) -> Any:
+    """Return what an expression casts, or gives another shape."""
     while (is_item := _graph.puts_axes(made)) or (isinstance(made, Call) and made.function in _VIEWS):
         made = made.x if is_item else made.args[0]
-    if value.dtype == "bool" and value.ndim and statement.results == 1 and statement.loop is None:
-        return "mask"
-    if not isinstance(made, Call) or statement.results != 1 or statement.loop is not None or value.dtype == "list":
-        return ""
-    role = _ROLES.get(made.function, "")
-    if made.function == "linear" and made is not statement.expression:
-        role = next((_identifier(part.branch.path) for _, part in made.kwargs if isinstance(part, Spread)), "")
-        return role if _fits(role) and role not in _PLAIN | {"x", "y", "z", "u", "w"} else ""
-    if role in ("positions", "chosen"):
-        return role if "int" in value.dtype and len(made.args) == 1 else ""
-    is_known = is_factor if role in ("weights", "gate") else dict(made.kwargs).get("keepdims") is True
-    return role if role in ("cos", "sin") or (is_known and not _is_clear(_identifier(value.name))) else ""
+    return made
 
 
-def _own(statement: Any, value: Value, taken: set[str]) -> str:
-    """Return a name for a result: that of the submodule which computes it, if it says something, or a letter."""
-    hint = _identifier(value.name)
-    options = [*([hint] if _is_clear(hint) and len(statement.outputs) < 3 else []), *_LETTERS]
+def _own(value: Value, taken: set[str]) -> str:
+    """Return a name for a result: that in the model's source, or a letter."""
+    options = [*filter(None, [value.own]), *_LETTERS]
     options = [f"{name.removesuffix('s')}s" for name in options] if value.dtype == "list" else options
-    options = [name for name in options if name not in taken]
-    return options[0] if options else fresh("x", taken)
-
-
-def _is_clear(hint: str) -> bool:
-    return len(hint) > 2 and _fits(hint) and hint not in _PLAIN
+    return next((name for name in options if name not in taken), "") or fresh("x", taken)
 
 
 def _fits(hint: str) -> bool:
     return bool(hint) and not re.search(r"\d", hint) and not hasattr(_layers, hint)
-
-
-def _may_hold(before: Value, after: Value) -> bool:
-    """Say whether the variable of one tensor may hold another: what is called `input_ids` stays ids."""
-    if before.dtype == "list":
-        return False
-    is_letter = before.kind == "local" or _identifier(before.name) in _LETTERS
-    return is_letter or ("float" in before.dtype and "float" in after.dtype)
 
 
 def _identifier(name: str) -> str:

@@ -391,7 +391,7 @@ class _Search:
         for place, column in columns.items():
             taken = [any(not start <= use < found.end for use in self.uses[id(value)]) for value in column]
             if any(taken[:-1]):
-                grown.append(Value((steps,), "list", name=column[-1].name))
+                grown.append(Value((steps,), "list", own=column[-1].own))
                 appended.append(column[-1])
                 self.lists |= {id(value): Item(grown[-1], (step,)) for step, value in enumerate(column)}
                 self.ends |= {(id(grown[-1]), (steps - 1,)): column[-1]} if place in found.inits else {}
@@ -426,7 +426,7 @@ class _Search:
             return index
         if id(part) not in self.lists:
             statement = self.statements[self.places[id(part)].statement]
-            results = Value((len(statement.outputs),), "list", name=part.name)
+            results = Value((len(statement.outputs),), "list", own=part.own)
             self.lists |= {id(value): Item(results, (number,)) for number, value in enumerate(statement.outputs)}
             statement.outputs = [results]
         return Item(self.lists[id(part)].x, (index,))

@@ -745,7 +745,7 @@ def uniform(key, low, high, out):
 
 
 def bernoulli(key, p, body, out):
-    dtype = next(each.params["jaxpr"].out_avals[0].dtype.name for each in body.eqns if "jaxpr" in each.params)
+    dtype = next(eqn.params["jaxpr"].out_avals[0].dtype.name for eqn in body.eqns if "jaxpr" in eqn.params)
     return call("ops.less", call("random.uniform", out.shape, dtype=DType(dtype), seed=SEED), p)
 
 

@@ -8,7 +8,6 @@ import dataclasses
 import enum
 import inspect
 import math
-import pathlib
 import re
 import sys
 import warnings
@@ -20,7 +19,6 @@ import numpy as np
 from jax import export
 from jax.extend import core
 
-import multiop
 from multiop import errors
 from multiop.porting import _converters, _graph, _hosts, _objects, _rows
 from multiop.porting._graph import Apply, Call, Dim, DType, Expression, Foreign, Graph, Infix, Node, Scope, Value, call
@@ -28,7 +26,6 @@ from multiop.porting._rows import Untranslated, single, words
 from multiop.porting.jax import models, patterns, primitives, sizes
 
 _INCONCLUSIVE = getattr(jax.errors, "InconclusiveDimensionOperation", None) or jax.core.InconclusiveDimensionOperation
-_PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _IGNORED = words(  # where and how an array is kept, and how a product is computed
     "accuracy algorithm branches_platforms differentiated dtype fill_value indices_are_sorted index_dtype mode "
     "out_sharding precision preferred_element_type sharding unique_indices update_consts update_jaxpr weak_type"
@@ -316,7 +313,6 @@ class _Reader:
         bound = next((known[key, self.scopes] for known in self.known if (key, self.scopes) in known), None)
         if bound is not None:
             return bound
-        out.name = self.scopes[-1].path.rpartition(".")[2] if self.scopes else ""
         self.nodes.append(Node([out], expression, self.scopes, None, self.where))
         self.made_by[id(out)] = expression
         if key is not None:
@@ -401,7 +397,9 @@ class _Reader:
 
         for equation, wanted in reversed(_live(jaxpr, used)[0]):
             own = [scope for scope in self.model.scopes_of(str(equation.source_info.name_stack)) if scope not in scopes]
-            self.scopes, self.where = (*scopes, *own), _where(equation) or self.where
+            frames = getattr(equation.source_info.traceback, "frames", ())
+            where = _hosts.own_places((frame.file_name, frame.line_num) for frame in frames)
+            self.scopes, self.where = (*scopes, *own), where or self.where
             results = self._results(equation, [entry(variable) for variable in equation.invars], wanted)
             environment |= dict(zip(equation.outvars, results, strict=True))
         return [entry(variable) if is_used else None for variable, is_used in zip(jaxpr.outvars, used, strict=True)]
@@ -454,7 +452,7 @@ class _Reader:
         if not homes or equation.effects or has_key:
             raise Untranslated("")
         names = [f"x{i + 1}" for i in range(len(equation.invars))]
-        given = [*names, *[f"{word}={_rows.as_python(x, _jax_as_python)}" for word, x in equation.params.items()]]
+        given = [*names, *[f"{word}={_rows.as_python(arg, _jax_as_python)}" for word, arg in equation.params.items()]]
         return f"lambda {', '.join(names)}: {homes[0]}.{name}_p.bind({', '.join(given)})", ()
 
     def _skeleton(self, aval: Any) -> Value:
@@ -1223,17 +1221,6 @@ def _title(equation: Any) -> str:
     if name in _INLINED:
         return str(equation.params.get("name", name))
     return name
-
-
-def _where(equation: Any) -> str:
-    """Return the user's file and line: the innermost frame that is not of JAX or of a library above it."""
-    traceback = equation.source_info.traceback
-    if traceback is None:
-        return ""
-    frames = [(frame.file_name, frame.line_num) for frame in traceback.frames]
-    above = r"[/\\](jax|jaxlib|flax|equinox)[/\\]"
-    own = [frame for frame in frames if not frame[0].startswith(_PACKAGE) and not re.search(above, frame[0])]
-    return f"{own[0][0]}:{own[0][1]}" if own else ""
 
 
 def _plain(value: Any) -> Any:

@@ -7,7 +7,6 @@ import builtins
 import contextlib
 import inspect
 import math
-import pathlib
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -16,12 +15,10 @@ import jax
 import numpy as np
 from jax import export
 
-import multiop
 from multiop import errors
 from multiop.porting import _hosts
 from multiop.porting._graph import Dim
 
-_PACKAGE = str(pathlib.Path(multiop.__file__).parent)
 _INFIX = {"floordiv": ast.FloorDiv, "mod": ast.Mod}
 _FUNCTIONS = {name: getattr(jax.numpy, name) for name in ("exp", "log", "log10", "log1p", "log2", "sqrt")}
 _COMPARED = re.compile(r"comparison '(.+)' (>=|<=|>|<) '(.+)' is inconclusive")
@@ -157,7 +154,7 @@ class Opened:
         while frame is not None and frame.f_code.co_name == "__ne__":
             frame = frame.f_back
         name = frame.f_code.co_filename if frame is not None else ""
-        if _hosts.is_own(name) and not name.startswith(_PACKAGE):
+        if _hosts.is_own(name):
             self.differing.append((str(size), str(other)))
             place = f", at {name}:{frame.f_lineno}" if frame is not None else ""
             self.places |= dict.fromkeys(symbols_of(size) if not isinstance(size, int) else (), place)

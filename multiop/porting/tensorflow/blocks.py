@@ -138,7 +138,7 @@ class _Blocks:
             if ending is not None:
                 blocks[ending].add(number)
         own = {ending: set().union(*(self.tops[number] for number in block)) for ending, block in blocks.items()}
-        others = {x for n, tops in enumerate(self.tops) for x in tops if x not in own.get(self.endings[n], ())}
+        others = {top for n, tops in enumerate(self.tops) for top in tops if top not in own.get(self.endings[n], ())}
         forms = {
             ending: frozenset(top.removesuffix(ending) for top in tops)
             for ending, tops in own.items()

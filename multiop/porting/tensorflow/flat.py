@@ -18,6 +18,7 @@ import numpy as np
 import tensorflow as tf
 
 from multiop import errors
+from multiop.porting import _hosts
 from multiop.porting._graph import Dim, Expression, Scope, Value
 from multiop.porting._rows import Untranslated, size_text, spellings
 from multiop.porting.tensorflow import _internals
@@ -370,7 +371,8 @@ class Flat:
         if node.type in CALLS:
             function = node.get_attr("f").name
             return self.inline(_internals.function_graph(node, function), given, scopes)
-        operation = Operation(node.type, node.name, node, given, scopes, _where(node), is_nested=self.depth > 0)
+        where = _hosts.own_places((frame.filename, frame.lineno) for frame in reversed(node.traceback or ()))
+        operation = Operation(node.type, node.name, node, given, scopes, where, is_nested=self.depth > 0)
         for edge in given:
             if isinstance(edge, Edge):
                 edge.takers += 1
@@ -392,7 +394,7 @@ class Flat:
         try:
             self._outputs(operation)
         except (ValueError, tf.errors.InvalidArgumentError) as error:  # sizes that do not fit each other
-            error.add_note('File "{}", line {}'.format(*operation.where.rpartition(":")[::2]))
+            error.add_note('File "{}", line {}'.format(*operation.where.partition("\n")[0].rpartition(":")[::2]))
             raise
         return operation.outputs
 
@@ -683,7 +685,7 @@ class Flat:
             needed.append((">=" if points[0][-2] >= points[0][-1] else "<=", *shape[-2:]))
         for operator, a, b in needed:
             if not self.sizes.holds(operator, a, b, assume=True) and a.symbols[0] in self.sizes.symbols:
-                place = operation.where or operation.name
+                place = (operation.where or operation.name).partition("\n")[0]
                 raise Unfit(
                     f"{operation.kind} at {place} does something else where {size_text(a)} {operator} {size_text(b)}, "
                     "which the sizes of the example do not fulfil: give larger ones, or fix this size"
@@ -995,15 +997,3 @@ def inputs_of(node: Any) -> list[tuple[str, int | None]]:
         else:
             names.append((argument.name, None))
     return names
-
-
-def _where(node: Any) -> str:
-    """Return the user's file and line: the innermost frame that is not of a library."""
-    place = ""
-    for frame in reversed(node.traceback or ()):
-        name = frame.filename
-        if any(f"/{library}/" in name for library in ("tensorflow", "keras", "multiop/porting")):
-            continue
-        place = f"{name}:{frame.lineno}"
-        break
-    return place

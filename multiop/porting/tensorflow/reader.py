@@ -1099,7 +1099,7 @@ class _Reader:
     def _inside(self, function: Function, results: list[Edge]) -> list[Edge]:
         """Plan a function inside, and return the tensors that it closes over."""
         self._plan(function.operations, results)
-        made = {id(edge) for x in function.operations for edge in x.outputs} | set(map(id, function.inputs))
+        made = {id(edge) for each in function.operations for edge in each.outputs} | set(map(id, function.inputs))
         return self._outer_tensors(function.operations, results, made)
 
     def _choice(self, operation: Operation) -> list[Edge]:

@@ -14,8 +14,11 @@ from torch._functorch import eager_transforms, utils
 from torch._guards import detect_fake_mode
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.autograd import function as autograd_function
+from torch.fx.proxy import TracerBase
 from torch.nn.modules.batchnorm import _BatchNorm as BatchNorm
 from torch.utils import _pytree as pytree
+
+from multiop.porting import _hosts
 
 __all__ = ["BatchNorm", "FakeTensorMode", "detect_fake_mode", "pytree"]
 
@@ -130,6 +133,16 @@ def projects_one_size(attention: torch.nn.MultiheadAttention) -> bool:
 def check_rank(norm: Any, x: torch.Tensor) -> None:
     """Refuse an input of other dimensions than a normalization takes."""
     norm._check_input_dim(x)
+
+
+def keep_frames(replace: Callable[[Any, str, Any], None]) -> None:
+    """Let an export note all lines of a model that lead to an operation, not only those in a `forward`."""
+
+    def keep(_: Any, stack: traceback.StackSummary) -> traceback.StackSummary:
+        first = next((i for i, frame in enumerate(stack) if frame.name == "forward"), len(stack))
+        return traceback.StackSummary.from_list([frame for frame in stack[first:] if _hosts.is_own(frame.filename)])
+
+    replace(TracerBase, "_filter_traceback_frames", keep)
 
 
 @contextlib.contextmanager

@@ -558,8 +558,8 @@ def recurrent(
             starts = [Item(state, (len(ends[0]),)) for state in states]
             weights = tuple(zip(names, next(leaves), strict=False))
             ends_in = [(shape[1], state.shape[-1]) for state in states]
-            skeletons = [Value((shape[0], *ends_in[0]), input.dtype, name="sequence")]
-            skeletons += [Value(x, input.dtype, name=n) for x, n in zip(ends_in, ("hidden", "cell"), strict=False)]
+            skeletons = [Value((shape[0], *ends_in[0]), input.dtype, own="sequence")]
+            skeletons += [Value(end, input.dtype, own=n) for end, n in zip(ends_in, ("hidden", "cell"), strict=False)]
             results = emit(Call(kind, (x, *starts), (*weights, *options, ("reverse", direction == 1))), *skeletons)
             ys.append(results[0])
             for end, last in zip(ends, results[1:], strict=True):

@@ -1188,10 +1188,6 @@ class _Reader:
             scopes.append(Scope(key, path, name.rpartition(".")[2], name.startswith(_CONTAINERS)))
         return tuple(scopes)
 
-    def _hint(self, node: Any) -> str:
-        scopes = self._scopes(node)
-        return scopes[-1].path.rpartition(".")[2] if scopes else ""
-
     def _emit(self, expression: Expression, *outputs: Value) -> list[Value]:
         self._add(list(outputs), expression)
         return list(outputs)
@@ -1211,8 +1207,6 @@ class _Reader:
                 for part, skeleton in zip(expression, out, strict=False)
             )
         outputs = list(out) if isinstance(out, tuple) else [out]
-        for output in outputs:
-            output.name = self._hint(self.current)
         self._add(outputs, expression)
         return tuple(outputs) if isinstance(out, tuple) else out
 
@@ -1266,7 +1260,7 @@ class _Reader:
         """Add the statement that computes new running statistics, and leave a normalization without any in `bound`."""
         names = ("running_mean", "running_var")
         given = [self._argument(bound[name]) for name in names]
-        moved = [Value(operand.shape, operand.dtype, name=name) for operand, name in zip(given, names, strict=True)]
+        moved = [Value(operand.shape, operand.dtype, own=name) for operand, name in zip(given, names, strict=True)]
         x, momentum = self._argument(bound["input"]), bound["momentum"]
         options = {"each": True} if each else {}
         self._add(moved, call("moved_statistics", x, *given, momentum, **options))
@@ -1287,7 +1281,6 @@ class _Reader:
         value = node.meta["val"]
         is_one = isinstance(value, torch.Tensor)
         out, statistics = self._skeleton(value if is_one else value[0]), Value((), "dict")
-        out.name = self._hint(node)
         self._add([out, statistics], Call("tracked_batch_norm", (arguments["input"],), kwargs), update=prefix)
         self.normalized.add(prefix)
         self.entries[node] = out if is_one else (out, *[None] * (len(value) - 1))
@@ -1659,11 +1652,9 @@ def _structure(tree: Any) -> Expression:
 
 
 def _where(node: Any) -> str:
-    """Return the user's file and line: the innermost frame that is not PyTorch's."""
+    """Return where a model calls an operation, from the innermost outwards."""
     frames = re.findall(r'File "([^"]+)", line (\d+)', node.meta.get("stack_trace") or "")
-    frames = [(file, line) for file, line in frames if not file.startswith("<") and "/multiop/porting/" not in file]
-    own = [f"{file}:{line}" for file, line in frames if "/torch/" not in file]
-    return own[-1] if own else f"{frames[-1][0]}:{frames[-1][1]}" if frames else ""
+    return _hosts.own_places(reversed(frames))
 
 
 def _leaves_of(tree: Any, path: tuple[int | str, ...] = ()) -> Iterator[tuple[list[int | str], Any]]:

@@ -40,6 +40,7 @@ def keep_sizes_open():
         def open_length(x, /):
             return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim else length(x)
 
+        _internals.keep_frames(replace)
         replace(math, "sqrt", open_root)
         replace(builtins, "len", open_length)
         replace(torch.nn.utils.rnn, "invert_permutation", lambda order: None if order is None else order.argsort())
