@@ -510,3 +510,9 @@ def test_a_real_tensor_beside_a_complex_one_is_not_copied(name):
         assert len(found.names) == 1
         expected = native(*[operand.to(torch.complex64) for operand in operands])
         torch.testing.assert_close(z, expected, rtol=0, atol=0, equal_nan=True)
+
+
+@pytest.mark.compiler
+def test_a_compiled_deviation_of_equal_numbers_has_gradient_0():
+    x = torch.randn(40, 1, generator=torch.Generator().manual_seed(0)).expand(40, 7).clone()  # means are other numbers
+    assert mo.jit(mo.grad(lambda x: mo.op_sum(mo.op_std(x, 1))))(x).count_nonzero() == 0

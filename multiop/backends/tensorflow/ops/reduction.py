@@ -56,7 +56,7 @@ def op_mean(x, axis, keepdims):
 
 def op_var(x, axis, keepdims):
     if can_link() and (x := floating(x)).dtype.is_floating:
-        y = in_float32(lambda x: mean_square(x, average(x, axis), axis), x)
+        y = in_float32(lambda x: mean_square(x, reduce_axes(tf.reduce_mean, x, axis, True), axis), x)
         return y if keepdims else squeeze_axes(y, axis)
     if is_float_along(x, axis):
         centred = tf.raw_ops.Sub(x=x, y=tf.raw_ops.Mean(input=x, axis=axis, keep_dims=True))
@@ -73,16 +73,12 @@ def deviation(x, axis, keepdims):
     variance = op_var(x, axis, keepdims)
     if not is_tracked():
         return tf.sqrt(variance)
-    # there, the root has an infinite gradient, but the deviation one of 0; their mean may be rounded to another number
-    constant = tf.equal(variance, 0) | (are_equal(x, axis, keepdims) & (variance < math.inf))
+    constant = tf.equal(variance, 0)  # there, the root has an infinite gradient, but the deviation a gradient of 0
+    are_equal = variance < math.inf  # the mean of equal entries may be rounded to another number
+    for part in [tf.math.real(x), tf.math.imag(x)] if x.dtype.is_complex else [x]:
+        are_equal &= tf.equal(*(reduce_axes(reduce, part, axis, keepdims) for reduce in (tf.reduce_min, tf.reduce_max)))
+    constant |= are_equal
     return choose(constant, tf.zeros_like(variance), tf.sqrt(choose(constant, tf.ones_like(variance), variance)))
-
-
-def are_equal(x, axis, keepdims):
-    if x.dtype.is_complex:
-        return are_equal(tf.math.real(x), axis, keepdims) & are_equal(tf.math.imag(x), axis, keepdims)
-    least, most = (reduce_axes(reduce, x, axis, keepdims) for reduce in (tf.reduce_min, tf.reduce_max))
-    return tf.equal(least, most)
 
 
 def op_max(x, axis, keepdims, initial):
@@ -102,13 +98,11 @@ def op_argmin(x, axis, keepdims):
 
 
 def op_all(x, axis, keepdims):
-    x = convert(x, "bool")
-    return reduce_axes(tf.reduce_all, x, axis, keepdims)
+    return reduce_axes(tf.reduce_all, convert(x, "bool"), axis, keepdims)
 
 
 def op_any(x, axis, keepdims):
-    x = convert(x, "bool")
-    return reduce_axes(tf.reduce_any, x, axis, keepdims)
+    return reduce_axes(tf.reduce_any, convert(x, "bool"), axis, keepdims)
 
 
 def op_logsumexp(x, axis, keepdims):
@@ -145,9 +139,8 @@ def op_cumprod(x, axis, dtype):
     x, axis = resolve_axis(to_summands(x, dtype), axis)
     if not (x.dtype.is_floating or x.dtype.is_complex):
         return _in_signed(tf.math.cumprod, x, axis)
-    if not is_tracked():
-        return in_float32(lambda x: tf.math.cumprod(x, axis), x)
-    return in_float32(lambda x: cumprod(x, axis), x)
+    cumulate = cumprod if is_tracked() else tf.math.cumprod
+    return in_float32(lambda x: cumulate(x, axis), x)
 
 
 @in_one_call
@@ -171,10 +164,6 @@ def reduce_axes(reduce, x, axis, keepdims):
     if dims is not None:
         dims = dims[0] if len(dims) == 1 else cached_ints(dims)  # TensorFlow takes five times as long to read a list
     return reduce(x, dims, keepdims)
-
-
-def average(x, axis):
-    return reduce_axes(tf.reduce_mean, x, axis, True)
 
 
 def mean_square(x, centre, axis):

@@ -80,7 +80,7 @@ def op_std(x, axis, keepdims, *, otherwise):
         if not is_tracked(x):
             return torch.sqrt(op_var(x, axis, keepdims, otherwise=reduction.op_var))
         if x.numel() >= 2 * MANY and (y := variance_by_steps(x, axis, keepdims, reduction.op_var)) is not None:
-            return reduction.deviation(y)
+            return reduction.deviation(y, x, axis, keepdims)
     return otherwise(x, axis, keepdims)
 
 

@@ -96,18 +96,19 @@ def op_var(x, axis, keepdims):
 
 def op_std(x, axis, keepdims):
     # in half precision, squares would overflow
-    return in_float32(lambda x: deviation(op_var(from_first(x), axis, keepdims)), floating(x))
+    return in_float32(lambda x: deviation(op_var(x, axis, keepdims), x, axis, keepdims), floating(x))
 
 
-def from_first(x):
-    """Subtract the first entry of a tensor that is differentiated: equal ones then differ by no rounding of a mean."""
-    return x - x.detach()[(slice(0, 1),) * x.ndim] if x.numel() and is_tracked(x) and not is_dtensor(x) else x
-
-
-def deviation(variance):
+def deviation(variance, x, axis, keepdims):
+    """Return the root of a variance, with gradient 0 for equal entries, whose mean may be rounded to another number."""
     if not is_tracked(variance):
         return torch.sqrt(variance)
-    constant = variance == 0  # there, the root has an infinite gradient, but the deviation a gradient of 0
+    constant = variance == 0
+    if not is_dtensor(x):
+        dims, x = args.axes(axis, x.ndim), x.detach()
+        first = x[tuple(slice(0, 1 if dim in dims else None) for dim in range(x.ndim))]
+        are_equal = decide(torch.all, x == first, axis, keepdims)
+        constant = constant | (are_equal & (variance < math.inf))
     return torch.where(constant, 0, torch.sqrt(torch.where(constant, 1, variance)))
 
 
