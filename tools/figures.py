@@ -76,7 +76,7 @@ GOALS = {  # the most that a figure may be
     "members that a backend may leave out": 17,
     "circles of imports": 0,
     "private parts outside their modules": 0,
-    "autodiff/sparse: lines of code": 1200,  # 190 of them colourings
+    "autodiff/sparse: lines of code": 1198,  # 190 of them colourings
     "functions called by a bare participle": 130,
     "words of the pages, without code": 30000,
     **{

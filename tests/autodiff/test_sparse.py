@@ -735,7 +735,7 @@ REFUSED = {
     "other values": (
         lambda: mo.sparse_jacobian(ops.sin, array(X)).matrix(array(X[1:])),
         errors.ArgumentError,
-        r"shape \(11,\); the pattern has 12 entries",
+        r"shape \(11,\); there are 12 entries",
     ),
     "a mode": (lambda: mo.sparse_jacobian(chain, array(X), mode="backward"), errors.ArgumentError, "mode"),
     "a chunk": (lambda: mo.sparse_jacobian(chain, array(X), chunk_size=0), errors.ArgumentError, "chunk_size"),

@@ -266,9 +266,7 @@ class SparseDerivative:
         """
         host = np.asarray(op_convert_to_numpy(values))
         if host.shape != (self.nnz,):
-            raise errors.ArgumentError(
-                f"{self._name}: values has shape {host.shape}; the pattern has {self.nnz} entries"
-            )
+            raise errors.ArgumentError(f"{self._name}: values has shape {host.shape}; there are {self.nnz} entries")
         host = host.astype(np.float32) if host.dtype.itemsize < 4 else host
         return sparse().csr_array((host, self.pattern.indices.copy(), self.pattern.indptr.copy()), self.pattern.shape)
 
