@@ -34,7 +34,7 @@ HALF = (torch.float16, torch.bfloat16)
 LONG = (torch.float32, torch.float64)
 INDEX = (torch.int32, torch.int64)
 _COMPLEX = (torch.complex64, torch.complex128)
-SUMMED = {torch.float32, torch.float64, *_COMPLEX}  # as they are
+SUMMED = {*LONG, *_COMPLEX}  # as they are
 _BESIDE = dict(zip((*_COMPLEX, *LONG), (*LONG, *_COMPLEX), strict=True))  # a complex dtype, and that of its parts
 _PLAIN = (Tensor, torch.nn.Parameter)
 _AUTOCAST = {*HALF, torch.float32}
@@ -457,6 +457,11 @@ def to_comparable(x):
     if x.dtype not in _WIDER:
         return x
     return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.to(_WIDER[x.dtype])
+
+
+def first_along(x, dims):
+    """Return the first entry along some dimensions, which stay."""
+    return x[tuple(slice(0, 1 if dim in dims else None) for dim in range(x.ndim))]
 
 
 def resolve_axis(x, axis):

@@ -10,7 +10,7 @@ from multiop._values import args
 
 from .._internals import is_tracked
 from .._kernels import FEW, LONG, is_readable, keeping, run_fused, with_formula
-from ..conversion import SUMMED, are_floats, is_float, is_float_along
+from ..conversion import SUMMED, are_floats, first_along, is_float, is_float_along
 from ..ops import reduction
 
 MANY = 16384  # from here on, separate steps are faster than the kernel of the variance along some dimensions
@@ -80,7 +80,7 @@ def op_std(x, axis, keepdims, *, otherwise):
         if not is_tracked(x):
             return torch.sqrt(op_var(x, axis, keepdims, otherwise=reduction.op_var))
         if x.numel() >= 2 * MANY and (y := variance_by_steps(x, axis, keepdims, reduction.op_var)) is not None:
-            return reduction.deviation(y, x, axis, keepdims)
+            return reduction.root(y, y == 0)
     return otherwise(x, axis, keepdims)
 
 
@@ -94,7 +94,7 @@ def variance_by_steps(x, dims, keepdims, otherwise):
     if not (is_fit and is_readable(x)):
         return None
     with torch.no_grad():
-        first = x[tuple(slice(0, 1) if dim in dims else slice(None) for dim in range(x.ndim))]
+        first = first_along(x, dims)
         rest = x - first
         shift = rest.mean(dims, keepdim=True)
         y = rest.sub_(shift).square_().mean(dims, keepdim=True)

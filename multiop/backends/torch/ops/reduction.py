@@ -16,6 +16,7 @@ from ..conversion import (
     HALF,
     SUMMED,
     convert,
+    first_along,
     floating,
     in_comparable_dtype,
     in_float32,
@@ -100,15 +101,17 @@ def op_std(x, axis, keepdims):
 
 
 def deviation(variance, x, axis, keepdims):
-    """Return the root of a variance, with gradient 0 for equal entries, whose mean may be rounded to another number."""
     if not is_tracked(variance):
         return torch.sqrt(variance)
     constant = variance == 0
-    if not is_dtensor(x):
-        dims, x = args.axes(axis, x.ndim), x.detach()
-        first = x[tuple(slice(0, 1 if dim in dims else None) for dim in range(x.ndim))]
-        are_equal = decide(torch.all, x == first, axis, keepdims)
+    if not is_dtensor(x):  # the mean of equal entries may be rounded to another number
+        are_equal = decide(torch.all, x == first_along(x, args.axes(axis, x.ndim)), axis, keepdims)
         constant = constant | (are_equal & (variance < math.inf))
+    return root(variance, constant)
+
+
+def root(variance, constant):
+    """Return the root, with gradient 0 where entries are constant, and that of the root infinite."""
     return torch.where(constant, 0, torch.sqrt(torch.where(constant, 1, variance)))
 
 
