@@ -20,7 +20,7 @@ from multiop.porting import _graph
 
 _REPLACING = threading.RLock()
 _LIBRARIES = re.compile(r"-packages[/\\](torch|jax|flax|equinox|optax|numpy|tensorflow|keras)[/\\]|<(?!doctest|i?py)")
-_PACKAGE = str(pathlib.Path(__file__).parents[1])
+_PACKAGE = str(pathlib.Path(__file__).parent).removesuffix("porting")  # with the slash: a neighbour is not in it
 
 
 @contextlib.contextmanager
