@@ -7,6 +7,8 @@ torch = pytest.importorskip("torch")
 
 import multiop as mo
 from multiop import errors
+from multiop.testing._problem import Problem
+from multiop.testing.cases import rows
 
 
 def test_a_parameter_is_a_tensor_and_keeps_its_gradient():
@@ -77,3 +79,37 @@ def test_one_record_of_a_record_array():
     for x in (record["a"], record["b"], record["b"][0], np.zeros((), "f4"), np.zeros((0, 2), "f4")):
         found = mo.op_convert_to_tensor(x)
         assert found.shape == x.shape and found.tolist() == x.tolist()
+
+
+@pytest.fixture
+def default_of_float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)
+
+
+def results(row):
+    problem = Problem(getattr(mo, row.op), row.calls[0], dtype="float32" if "float32" in row.dtypes else row.dtypes[0])
+    return problem.value + (problem.gradient if row.differentiable and problem.is_differentiable else [])
+
+
+def test_the_default_dtype_of_pytorch_changes_nothing(request):
+    with mo.use_backend("torch"):
+        wanted = {op: results(row) for op, row in rows().items()}
+        request.getfixturevalue("default_of_float64")
+        for op, row in rows().items():
+            for x1, x2 in zip(results(row), wanted[op], strict=True):
+                np.testing.assert_allclose(x1, x2, rtol=1e-5, atol=1e-5, err_msg=op)
+                assert x1.dtype == x2.dtype, op
+
+
+@pytest.mark.parametrize(("dtype", "wide"), [(torch.float32, torch.float64), (torch.complex64, torch.complex128)])
+def test_derivatives_of_a_determinant_where_the_default_dtype_is_wider(dtype, wide, default_of_float64):
+    def height(x):
+        return mo.op_sum(mo.op_real(mo.op_det(x)))
+
+    primal, tangent = torch.randn(2, 2, 5, 5, dtype=dtype, generator=torch.Generator().manual_seed(0))
+    with mo.use_backend("torch"):
+        for derivatives in (mo.jvp, mo.hvp, lambda f, primals, _: mo.value_and_grad(f)(*primals)):
+            found, wanted = (derivatives(height, (primal.to(kind),), (tangent.to(kind),)) for kind in (dtype, wide))
+            torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-4, check_dtype=False)
