@@ -843,7 +843,7 @@ def op_image_elastic_transform(
     x, y = _grid(height, width)
     # with the shape and on the device of the values that are looked up
     plane = op_sum(op_cast(images, dtypes.result_type(op_dtype(images), "float32")), channel)
-    across, down = op_full_like(plane, field[0] + x), op_full_like(plane, field[1] + y)
+    across, down = op_full_like(plane, field[0] + x[0]), op_full_like(plane, field[1] + y[0])
     return _look_up(images, axes, channel, across, down, order, fill_mode, fill_value)
 
 
@@ -1245,7 +1245,7 @@ def _line(old: int, new: int, interpolation: str, antialias: bool, axis: int) ->
 
 def _resampling(old: int, new: int, scale: Tensor, translation: Tensor, kernel: Any, antialias: bool) -> Tensor:
     """Return the matrix that resamples `old` entries into `new` ones."""
-    places = op_subtract(translation, (np.arange(new) + 0.5).astype(np.float32)) / -scale - 0.5
+    places = op_subtract(translation, (np.arange(new)[None] + 0.5).astype(np.float32)) / -scale - 0.5
     distances = op_abs(op_subtract(places, np.arange(old, dtype=np.float32)[:, None]))
     if antialias:
         distances = distances / op_maximum(1.0 / scale, 1.0)
@@ -1260,8 +1260,8 @@ def _resampling(old: int, new: int, scale: Tensor, translation: Tensor, kernel: 
 
 
 def _grid(height: int, width: int) -> tuple[Any, Any]:
-    """Return the columns and the rows of the pixels of an image, which broadcast."""
-    return np.arange(width, dtype=np.float32)[None, :], np.arange(height, dtype=np.float32)[:, None]
+    """Return the columns and the rows of the pixels of a batch of one image, which broadcast."""
+    return np.arange(width, dtype=np.float32)[None, None, :], np.arange(height, dtype=np.float32)[None, :, None]
 
 
 def _fold_coordinates(c: Tensor, size: int, fill_mode: str) -> Tensor:

@@ -1179,7 +1179,9 @@ def _function_of_matrices(function: Any, x: Any) -> Any:
         return x
     try:
         return function(x)
-    except errors.ArgumentError:
+    except errors.ArgumentError as error:
+        if "singular" not in str(error):
+            raise
         raise errors.ArgumentError("x has an eigenvalue that is 0 or a negative real number") from None
 
 

@@ -910,8 +910,9 @@ def op_tri(N: int, M: int | None = None, k: int = 0, dtype: DType = None) -> Ten
         >>> multiop.op_convert_to_numpy(multiop.op_tri(2)).tolist()
         [[1.0, 0.0], [1.0, 1.0]]
     """
-    rows, columns = op_arange(args.integer(N, "N")), op_arange(N if M is None else args.integer(M, "M"))
-    below = op_greater_equal(op_expand_dims(rows, 1), op_subtract(columns, args.integer(k, "k")))
+    rows = op_expand_dims(op_arange(args.integer(N, "N")), 1)
+    columns = op_expand_dims(op_arange(N if M is None else args.integer(M, "M")), 0)
+    below = op_greater_equal(rows, op_subtract(columns, args.integer(k, "k")))
     return op_cast(below, config.floatx() if dtype is None else dtype)
 
 

@@ -96,14 +96,14 @@ def op_geomspace(
     ends = op_linspace(start, stop, 2, dtype=_wide(dtype))  # of one dtype and shape
     if op_dtype(ends) in dtypes.COMPLEX:
         raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")
-    first, last = ends[0], ends[1]
-    index = on_device_of(ends, op_reshape(op_arange(num), (num, *(1 for _ in op_shape(first)))))
+    first, last = ends[:1], ends[1:]
+    index = on_device_of(ends, op_reshape(op_arange(num), (num, *(1 for _ in op_shape(ends[0])))))
     is_first = op_equal(index, 0)
     is_last = op_equal(index, num - 1 if endpoint and num > 1 else -1)
 
     def between(*ends: Tensor) -> Tensor:
         low, high = (log_of_all(op_log10, op_multiply(end, op_sign(ends[0])), math.log10(16)) for end in ends)
-        spaced = op_linspace(low, high, num, endpoint)
+        spaced = op_linspace(low[0], high[0], num, endpoint)
         exponents = op_where(is_first | is_last, 0.0, spaced)  # the slope of an end may overflow
         return op_multiply(op_power(10, exponents), op_sign(ends[0]))
 

@@ -269,3 +269,27 @@ def test_control_flow_leaks_no_tracer():
         np.testing.assert_allclose(multiop.vmap(lambda pred: total(pred, x))(jnp.array([True]))[0], expected[0])
         doubled = jax.jit(lambda x: multiop.op_while_loop(lambda x: multiop.op_all(x < 9), lambda x: 2 * x, x))(x)
         np.testing.assert_allclose(doubled, [4.0, 8.0, 12.0])
+
+
+CORNERS = np.float32([[0, 0], [2, 0], [0, 3], [2, 3]])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: multiop.op_linspace(np.float32([1, 2]), np.float32([3, 7]), 4, dtype="int32", axis=-1),
+        lambda: multiop.op_linspace(np.int32([1, 2]), np.int32([3, 7]), 4, retstep=True),
+        lambda: multiop.op_tril(np.ones((3, 2), "float32")),
+        lambda: multiop.op_geomspace(np.float32([1, 2]), np.float32([3, 7]), 4),
+        lambda: multiop.op_image_affine_transform(np.ones((2, 4, 3, 1)), [[1.0, 0, 0.5, 0, 1, 0, 0, 0]] * 2),
+        lambda: multiop.op_image_perspective_transform(np.ones((4, 3, 1)), CORNERS, CORNERS[::-1]),
+        lambda: multiop.op_image_elastic_transform(np.ones((2, 4, 3, 1)), seed=0),
+        lambda: multiop.op_image_scale_and_translate(np.arange(4.0), (6,), [1.5], [0.5], (0,), "cubic"),
+    ],
+)
+def test_what_an_op_makes_on_its_way_broadcasts_without_a_promotion_of_ranks(call):
+    with multiop.use_backend("jax"):
+        wanted = call()
+        with jax.numpy_rank_promotion("raise"):
+            found = call()
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)

@@ -65,10 +65,10 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
 def _space_evenly(ends, floats, num, endpoint, dtype, axis):
     given = dtypes.name(floats[0].dtype)
     wide = jnp.promote_types(floats[0].dtype, np.float32)
-    start, stop = (x.astype(wide) for x in floats)
+    ends, (start, stop) = [x[None] for x in ends], (x[None].astype(wide) for x in floats)  # as `index` is
     unit = jnp.where(jnp.isfinite(stop - start), 1, 4).astype(wide)  # the distance of large numbers overflows
     delta, parts = stop / unit - start / unit, num - endpoint
-    index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * delta.ndim)
+    index = jnp.arange(num, dtype=delta.real.dtype).reshape(num, *[1] * (delta.ndim - 1))
     step = delta / max(parts, 1)
     whole = dtype in dtypes.INTEGER
     if ends[0].dtype.kind in "iu":
@@ -79,7 +79,7 @@ def _space_evenly(ends, floats, num, endpoint, dtype, axis):
     if endpoint and num > 1:
         samples = jnp.where(index == parts, ends[1] if samples.dtype.kind in "iu" else stop, samples)
     step = step * unit if parts > 0 else jnp.full_like(step, jnp.nan)
-    return jnp.moveaxis(convert(samples, dtype or given), 0, axis), convert(step, given)
+    return jnp.moveaxis(convert(samples, dtype or given), 0, axis), convert(step[0], given)
 
 
 _linspace = jit_inline(_space_evenly, static_argnums=(2, 3, 4, 5))
