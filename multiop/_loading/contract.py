@@ -267,6 +267,9 @@ class RandomParts(Protocol):
     def data_of_key(self, seed: Any, /) -> Tensor | None:
         """Return the words of a key of the framework's own type, or `None` for anything else."""
 
+    def key_of_ints(self, low: int, high: int, /) -> Tensor:
+        """Return the key of two words, which a draw then reads, sooner than by conversion."""
+
 
 class Call(Protocol):
     """One call of a custom-gradient function, as `custom_call` sees it.
