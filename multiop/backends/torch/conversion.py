@@ -25,11 +25,11 @@ from ._internals import (
 
 Tensor = torch.Tensor
 
-_TO_NATIVE = {name: getattr(torch, name) for name in (*dtypes.ALL, *dtypes.FLOAT8)}
-_TO_NAME = {_TO_NATIVE[name]: name for name in dtypes.ALL}
-_FLOAT8 = {_TO_NATIVE[name]: name for name in dtypes.FLOAT8}
-_INEXACT = {_TO_NATIVE[name] for name in dtypes.INEXACT}
-FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
+TO_NATIVE = {name: getattr(torch, name) for name in (*dtypes.ALL, *dtypes.FLOAT8)}
+_TO_NAME = {TO_NATIVE[name]: name for name in dtypes.ALL}
+_FLOAT8 = {TO_NATIVE[name]: name for name in dtypes.FLOAT8}
+_INEXACT = {TO_NATIVE[name] for name in dtypes.INEXACT}
+FLOATING = {TO_NATIVE[name] for name in dtypes.FLOATING}
 HALF = (torch.float16, torch.bfloat16)
 LONG = (torch.float32, torch.float64)
 INDEX = (torch.int32, torch.int64)
@@ -62,7 +62,7 @@ def native(dtype):
     """Return the torch dtype of any spelling of `dtype`."""
     if isinstance(dtype, torch.dtype) and dtype in _TO_NAME:
         return dtype
-    return _TO_NATIVE[dtype if type(dtype) is str and dtype in dtypes.ALL else dtypes.name(dtype)]
+    return TO_NATIVE[dtype if type(dtype) is str and dtype in dtypes.ALL else dtypes.name(dtype)]
 
 
 def dtype_name(x):
@@ -189,7 +189,7 @@ def are_alike(xs):
 def convert(x, dtype=None, device=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
     if isinstance(x, Tensor):
-        return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
+        return x if dtype is None or x.dtype is TO_NATIVE[dtype] else cast(x, dtype)
     if host.is_scalar(x):
         return scalar(x, dtype or dtypes.of_lone_scalar(x), device)
     if isinstance(x, (list, tuple)):
@@ -219,7 +219,7 @@ def _of_list(x, leaves, dtype, device):
     is_whole = wanted == "int32" or (wanted == "uint32" and kinds == {int} and min(leaves) >= 0)  # it takes negatives
     if len(leaves) <= 64 and kinds and kinds <= _READ_AS.get(wanted, set()) and (is_whole or float in kinds):
         try:
-            tensor = torch.tensor(x, dtype=_TO_NATIVE[wanted], device=device and "cpu")
+            tensor = torch.tensor(x, dtype=TO_NATIVE[wanted], device=device and "cpu")
             return tensor if device is None else move_to(tensor, device)
         except (ValueError, TypeError, RuntimeError, OverflowError):  # unequal lengths, an int that does not fit
             pass
@@ -232,7 +232,7 @@ def _of_host(x, dtype, device):
     if name == "bfloat16":  # PyTorch cannot read it from NumPy
         tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device and "cpu")
     elif name in dtypes.FLOAT8:
-        tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(_TO_NATIVE[name])
+        tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(TO_NATIVE[name])
     else:
         plain = np.asarray(array, order="C")
         if any(stride % array.itemsize for stride in plain.strides):  # of a single record, of which NumPy takes any
@@ -243,7 +243,7 @@ def _of_host(x, dtype, device):
 
 def share(array, is_asked, frozen=None):
     """Return an array of the host as a tensor on the same memory; `None` where PyTorch could not read or keep it."""
-    is_readable = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in _TO_NATIVE
+    is_readable = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in TO_NATIVE
     if not is_readable or not array.flags.writeable or not array.flags.aligned or min(array.strides, default=0) < 0:
         return None
     return torch.from_numpy(array)
@@ -268,7 +268,7 @@ def _convert_while_traced(x, dtype, device):
             leaves = [host.int_within(leaf, dtype) for leaf in leaves]  # raises if one does not fit
         if dtype in dtypes.FLOAT8:
             return cast(torch.tensor(x, dtype=torch.float64, device=device), dtype)
-        return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
+        return torch.tensor(x, dtype=TO_NATIVE[dtype], device=device)
     if not isinstance(x, (np.ndarray, np.generic)):
         return _of_host(x, dtype, device)
     tensor = torch.as_tensor(x, device=device)
@@ -288,14 +288,14 @@ def scalar(x, dtype, device=None):
     x = host.number(x, dtype)
     if isinstance(x, float) and (abs(x) > 65504 or dtype in dtypes.FLOAT8):  # too large: infinite, not an error
         return cast(torch.scalar_tensor(x, dtype=torch.float64, device=device), dtype)
-    return torch.scalar_tensor(x, dtype=_TO_NATIVE[dtype], device=device)
+    return torch.scalar_tensor(x, dtype=TO_NATIVE[dtype], device=device)
 
 
 def cast(x, dtype):
-    if dtype not in dtypes.INEXACT:
+    if dtype not in dtypes.INEXACT and type(x) is not Tensor:
         x = put_together(x)
     if x.dtype in FLOATING and dtype not in dtypes.FLOAT8:
-        return x.type(_TO_NATIVE[dtype])  # same as x.to, in half the time
+        return x.type(TO_NATIVE[dtype])  # same as x.to, in half the time
     if x.is_complex() and dtype not in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
@@ -303,7 +303,7 @@ def cast(x, dtype):
     if x.dtype in _FLOAT8:
         x = x.detach().to(torch.float32)
     dtype_name(x)  # raises for a dtype that multiop does not have
-    return _to_float8(x, _TO_NATIVE[dtype]) if dtype in dtypes.FLOAT8 else x.to(_TO_NATIVE[dtype])
+    return _to_float8(x, TO_NATIVE[dtype]) if dtype in dtypes.FLOAT8 else x.to(TO_NATIVE[dtype])
 
 
 def _to_float8(x, dtype):
@@ -636,9 +636,9 @@ def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
         return x
-    args.view_shape(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
+    args.view_shape(x.shape, x.element_size(), TO_NATIVE[dtype].itemsize)
     x = put_together(x.detach()).resolve_conj().resolve_neg().contiguous()
-    return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(_TO_NATIVE[dtype])
+    return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(TO_NATIVE[dtype])
 
 
 def op_view_as_complex(x):

@@ -13,6 +13,7 @@ from .._internals import is_tracing, is_tracked
 from ..conversion import (
     INDEX,
     LONG,
+    TO_NATIVE,
     choose,
     convert,
     device_among,
@@ -20,7 +21,6 @@ from ..conversion import (
     in_wider_dtype,
     is_compiling,
     move_to,
-    native,
     on_device_of,
     promote_all,
     resolve_axis,
@@ -204,10 +204,10 @@ def op_unravel_index(indices, shape):
 
 
 def op_one_hot(x, num_classes, axis, dtype):
-    x = to_index_integers(x)
-    axis = args.single_axis(axis, x.ndim + 1)
-    classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis)))
-    return (x.unsqueeze(axis) == classes).to(native(dtype))
+    x = x if x.dtype in INDEX else to_index_integers(x)
+    behind = 0 if type(axis) is int and axis == -1 else x.ndim - args.single_axis(axis, x.ndim + 1)
+    classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * behind))
+    return torch.eq(x.unsqueeze(axis), classes).to(TO_NATIVE[dtype])
 
 
 def _fits(shape, other, axis):

@@ -197,7 +197,7 @@ def product(x, dim, keepdim):
 
 
 def extremum(reduce, pairwise, x, axis, keepdims, initial):
-    x = put_together(x)
+    x = x if type(x) is torch.Tensor else put_together(x)
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims)
     # without dims, the gradient of a DTensor is NaN
