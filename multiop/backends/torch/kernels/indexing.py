@@ -10,7 +10,7 @@ from multiop._values import args
 from .._kernels import is_readable
 from ..conversion import TO_NATIVE, to_index_integers
 
-_FEW = 1 << 14  # entries of a result, which the comparison of the op makes sooner than a look at the indices
+_FEW = 1 << 10  # entries of a result, which the comparison of the op makes sooner than a look at the indices
 
 
 def op_one_hot(x, num_classes, axis, dtype, *, otherwise):

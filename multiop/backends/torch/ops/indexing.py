@@ -84,7 +84,7 @@ def op_take_along_axis(x, indices, axis):
 def _take_along_axis(x, indices, axis):
     if checks_indices(x, indices) and indices.ndim == x.ndim and _fits(indices.shape, x.shape, axis):
         try:
-            return torch.gather(x, axis, indices.to(torch.int64))
+            return torch.gather(x, axis, indices.long())
         except (IndexError, RuntimeError):  # an index is out of range or negative
             pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
@@ -200,14 +200,15 @@ def op_unravel_index(indices, shape):
     for n in reversed(shape[1:]):
         found.append(torch.remainder(indices, max(n, 1)))
         indices = torch.div(indices, max(n, 1), rounding_mode="floor")
-    return tuple(index.to(torch.int32) for index in reversed([*found, indices][: len(shape)]))
+    return tuple(index.int() for index in reversed([*found, indices][: len(shape)]))
 
 
 def op_one_hot(x, num_classes, axis, dtype):
     x = x if x.dtype in INDEX else to_index_integers(x)
     behind = 0 if type(axis) is int and axis == -1 else x.ndim - args.single_axis(axis, x.ndim + 1)
-    classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * behind))
-    return torch.eq(x.unsqueeze(axis), classes).to(TO_NATIVE[dtype])
+    classes = torch.arange(num_classes, device=x.device)
+    classes = on_device_of(x, classes.reshape(-1, *[1] * behind) if behind else classes)
+    return torch.eq(x.unsqueeze(axis), classes).type(TO_NATIVE[dtype])
 
 
 def _fits(shape, other, axis):

@@ -102,7 +102,7 @@ def op_nonzero(x):
     x = convert(x)
     if not x.ndim:
         raise errors.ArgumentError("x must have at least one dimension")
-    return tuple(torch.nonzero(truth(x)).to(torch.int32).unbind(1))
+    return tuple(torch.nonzero(truth(x)).int().unbind(1))
 
 
 def op_isposinf(x):
@@ -125,5 +125,5 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     x1, x2 = promote(x1, x2)
     if x1.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
         wide = torch.float32 if x1.is_floating_point() else torch.float64  # it holds integers exactly
-        x1, x2 = x1.to(wide), x2.to(wide)
+        x1, x2 = x1.type(wide), x2.type(wide)
     return torch.isclose(x1, x2, rtol, atol, equal_nan)
