@@ -381,13 +381,13 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
 
 @composite
 def _dropped(key: Any, x: Any, rate: Any, scale: Any, sizes: tuple[Any, ...]) -> Any:
-    """Return `x * scale` where a uniform number is at least `rate`, else 0."""
+    """Return 0 where a uniform number is below `rate`, else `x * scale`."""
     uniform = _normal.standard_uniform(key, sizes, "float32")
     if type(uniform) is np.ndarray and isinstance(rate, float):
-        is_kept = registry.random_part("from_host")(uniform >= rate)
+        is_dropped = registry.random_part("from_host")(uniform < rate)
     else:
-        is_kept = op_greater_equal(_host.to_tensor(uniform), rate)
-    return op_where(is_kept, op_multiply(x, scale), 0.0)
+        is_dropped = op_less(_host.to_tensor(uniform), rate)
+    return op_where(is_dropped, 0.0, op_multiply(x, scale))
 
 
 def _noise_sizes(noise_shape: Any, sizes: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -153,16 +153,16 @@ _OPTIONS = {int, str, bool, type(None), torch.Size}
 
 def resolve(plan, *options):
     """Return what `plan`, a function with a cache, makes of sizes and options, which are the same from call to call."""
-    for option in options:
-        kind = type(option)
-        if kind not in _OPTIONS and not (kind is tuple and {int}.issuperset(map(type, option))):
-            return plan.__wrapped__(*options)
-    if is_dynamo_compiling():
+    if is_dynamo_compiling() or not (_OPTIONS.issuperset(map(type, options)) or all(map(is_option, options))):
         return plan.__wrapped__(*options)
     try:
         return plan(*options)
     except TypeError:  # sizes that are symbols are no key
         return plan.__wrapped__(*options)
+
+
+def is_option(x):
+    return type(x) in _OPTIONS or (type(x) is tuple and {int}.issuperset(map(type, x)))
 
 
 def are_plain_floats(*xs):

@@ -205,10 +205,8 @@ def op_unravel_index(indices, shape):
 
 def op_one_hot(x, num_classes, axis, dtype):
     x = x if x.dtype in INDEX else to_index_integers(x)
-    behind = 0 if type(axis) is int and axis == -1 else x.ndim - args.single_axis(axis, x.ndim + 1)
-    classes = torch.arange(num_classes, device=x.device)
-    classes = on_device_of(x, classes.reshape(-1, *[1] * behind) if behind else classes)
-    return torch.eq(x.unsqueeze(axis), classes).type(TO_NATIVE[dtype])
+    y = torch.eq(x.unsqueeze(-1), on_device_of(x, torch.arange(num_classes, device=x.device))).type(TO_NATIVE[dtype])
+    return y if type(axis) is int and axis == -1 else y.movedim(-1, args.single_axis(axis, x.ndim + 1))
 
 
 def _fits(shape, other, axis):

@@ -90,12 +90,14 @@ def op_logical_not(x):
 
 def op_where(condition, x1, x2):
     if isinstance(condition, torch.Tensor) and condition.dtype is torch.bool:
-        are_alike = are_floats(x1, x2) if isinstance(x2, torch.Tensor) else is_exact_scalar(x1, x2)
+        fit = are_floats if isinstance(x2, torch.Tensor) else is_exact_scalar
+        are_alike = not isinstance(x1, _NUMBERS) and fit(x1, x2)
         if are_alike or is_exact_scalar(x2, x1):
-            return torch.where(condition, x1, x2)
+            is_filled = not are_alike and type(x2) is torch.Tensor and x2.shape == condition.shape
+            # of a number, `where` makes a tensor, and one of 0 on the way back
+            return x2.masked_fill(condition, x1) if is_filled else torch.where(condition, x1, x2)
     x1, x2, condition = together(x1, x2, condition)
-    condition = truth_beside(first_among((x1, x2)), condition)
-    return choose(truth(condition), *promote(x1, x2))
+    return choose(truth(truth_beside(first_among((x1, x2)), condition)), *promote(x1, x2))
 
 
 def op_nonzero(x):

@@ -97,10 +97,10 @@ def op_rms_normalization(x, scale, axis, epsilon):
 def normalize(x, axis, order, epsilon):
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = x.detach().abs().amax(axis, True)
-    small = x / torch.where(largest == 0, 1, largest)
+    is_none = largest == 0
+    small = x / largest.masked_fill(is_none, 1)
     powers = small * small if order == 2 else small.abs() ** order
-    total = torch.sum(powers, axis, True) if axis else powers
-    total = torch.where(largest == 0, 1, total)
+    total = (torch.sum(powers, axis, True) if axis else powers).masked_fill(is_none, 1)
     length = torch.sqrt(total) if order == 2 else total ** (1 / order)
     return torch.where(largest * length < epsilon, x / epsilon, small / length)
 
