@@ -67,8 +67,7 @@ def _take(x, indices, axis):
         except (IndexError, RuntimeError):  # an index is out of range or negative
             pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
-    if not isinstance(given, torch.Tensor):
-        indices = on_device_of(x, indices)
+    indices = indices if isinstance(given, torch.Tensor) else on_device_of(x, indices)
     picked = index_along(x, indices, axis)
     return picked if outside is None else mask_outside(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 

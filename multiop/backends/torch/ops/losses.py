@@ -78,8 +78,9 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     elif not output.is_floating_point():
         reject_complex(output)
     rows = output if output.ndim == axis + 1 else output.movedim(axis, -1)
-    classes = target if target.dtype is torch.int64 else target.long()
-    if is_folded := output.ndim != 2:
+    labels = target if target.ndim < output.ndim else target.squeeze(axis)
+    classes = labels if labels.dtype is torch.int64 else labels.long()
+    if output.ndim != 2:
         rows, classes = rows.reshape(-1, output.shape[axis]), classes.reshape(-1)
     if (type(target) is torch.Tensor and target.is_cpu and not is_tracked(target)) or is_at_hand(target):
         try:
@@ -89,7 +90,7 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     else:
         inside = classes.clamp(0, rows.shape[1] - 1)
         loss = functional.cross_entropy(rows, inside, reduction="none").masked_fill(inside != classes, math.nan)
-    loss = loss.view_as(target) if is_folded else loss
+    loss = loss if output.ndim == 2 else loss.view_as(labels)
     return loss if from_logits else loss.type(dtype)
 
 
