@@ -244,7 +244,10 @@ class RandomParts(Protocol):
         """Return random words as `multiop.random._philox` defines them, or `None`, from a faster source."""
 
     def draws_on_host(self, x: Tensor | None, /) -> bool:
-        """Say whether numbers for the device of `x`, or of the key `x`, are drawn in arrays of the host now."""
+        """Say whether numbers for the device of `x`, or of the key `x`, are drawn in arrays of the host now.
+
+        They are not where calls are recorded.
+        """
 
     def from_host(self, x: Any, /) -> Tensor:
         """Return an array, which nobody else holds, as a tensor on the same memory."""

@@ -94,6 +94,7 @@ class SeedGenerator:
         Raises:
             ArgumentError: The calling function is being compiled.
         """
+        _refuse_tracing("a SeedGenerator")
         return _key(*words_of(take_turn(self)))
 
     def get_config(self) -> dict[str, Any]:
@@ -279,7 +280,6 @@ class Turn(NamedTuple):
 
 def take_turn(generator: SeedGenerator) -> Turn:
     """Return the next turn of a generator."""
-    _refuse_tracing("a SeedGenerator")
     with _lock:
         turn = Turn(*generator.state)
         generator.state = Turn(turn.seed, turn.number + 1)
