@@ -64,7 +64,7 @@ _placed = jax.jit(lambda words: words, inline=True)
 
 
 def key_of_ints(low, high):
-    """Return a key for a draw by a program, in a tenth of `jax.device_put`'s time; under a mesh it lies on all of it."""
+    """Return a key for a draw by a program, in a tenth of the time of `jax.device_put`; a mesh has it whole."""
     return _placed(np.array([low, high], np.uint32))
 
 

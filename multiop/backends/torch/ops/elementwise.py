@@ -360,9 +360,7 @@ def op_ldexp(x1, x2):
     (x1,) = reject_complex(floating(x1))
     if x2.is_floating_point() or x2.is_complex():
         raise errors.DTypeError(f"x2: {dtype_name(x2)} is not accepted: give integers")
-    return (
-        scale_in_steps(x1, x2) if x1.dtype is torch.float64 else scale_in_steps(x1.float(), x2).type(x1.dtype)
-    )
+    return scale_in_steps(x1, x2) if x1.dtype is torch.float64 else scale_in_steps(x1.float(), x2).type(x1.dtype)
 
 
 def op_nextafter(x1, x2):
