@@ -67,8 +67,10 @@ def op_squeeze(x, axis):
 def op_concatenate(xs, axis):
     xs = xs if type(xs) in (list, tuple) and xs else sequence(xs)
     xs = xs if are_alike(xs) else promote_all(*xs)
-    is_usual = type(axis) is int and -(ndim := xs[0].ndim) <= axis < ndim
-    return torch.cat(xs, axis if is_usual else args.single_axis(axis, xs[0].ndim))
+    ndim, *others = set(map(torch.Tensor.dim, xs))
+    if others:  # PyTorch leaves a tensor of shape (0,) out
+        raise errors.ArgumentError(f"xs must have the same number of dimensions, got {[*map(torch.Tensor.dim, xs)]}")
+    return torch.cat(xs, axis if type(axis) is int and -ndim <= axis < ndim else args.single_axis(axis, ndim))
 
 
 def op_stack(x, axis):
