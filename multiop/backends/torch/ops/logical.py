@@ -90,8 +90,7 @@ def op_logical_not(x):
 
 def op_where(condition, x1, x2):
     if isinstance(condition, torch.Tensor) and condition.dtype is torch.bool:
-        fit = are_floats if isinstance(x2, torch.Tensor) else is_exact_scalar
-        are_alike = not isinstance(x1, _NUMBERS) and fit(x1, x2)
+        are_alike = type(x1) not in _NUMBERS and (is_exact_scalar if type(x2) in _NUMBERS else are_floats)(x1, x2)
         if are_alike or is_exact_scalar(x2, x1):
             is_filled = not are_alike and type(x2) is torch.Tensor and x2.shape == condition.shape
             # of a number, `where` makes a tensor, and one of 0 on the way back
