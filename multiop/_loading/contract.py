@@ -244,7 +244,10 @@ class RandomParts(Protocol):
         """Return random words as `multiop.random._philox` defines them, or `None`, from a faster source."""
 
     def draws_on_host(self, x: Tensor | None, /) -> bool:
-        """Say whether numbers for the device of `x`, or of the key `x`, are drawn in arrays of the host now."""
+        """Say whether numbers for the device of `x`, or of the key `x`, are drawn in arrays of the host now.
+
+        They are not where calls are recorded.
+        """
 
     def from_host(self, x: Any, /) -> Tensor:
         """Return an array, which nobody else holds, as a tensor on the same memory."""
@@ -266,6 +269,9 @@ class RandomParts(Protocol):
 
     def data_of_key(self, seed: Any, /) -> Tensor | None:
         """Return the words of a key of the framework's own type, or `None` for anything else."""
+
+    def key_of_ints(self, low: int, high: int, /) -> Tensor:
+        """Return the key of two words, which a draw then reads, sooner than by conversion."""
 
 
 class Call(Protocol):

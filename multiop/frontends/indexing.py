@@ -344,8 +344,12 @@ def op_one_hot(x: ArrayLike, num_classes: int, axis: int = -1, dtype: DType = No
     """
     if sparse:
         raise errors.UnsupportedError("multiop has dense tensors only; leave sparse out")
-    dtype = dtypes.name(config.floatx() if dtype is None else dtype)
-    return active().op_one_hot(classes(x), args.count(num_classes, "num_classes"), axis, dtype)
+    backend: Any = active() if registry.is_overridden else registry._backend
+    x = backend.convert(x)
+    if backend.dtype_name(x) in dtypes.FLOATING:
+        x = classes(x)
+    name = config.floatx() if dtype is None else dtypes.name(dtype)
+    return backend.op_one_hot(x, args.count(num_classes, "num_classes"), axis, name)
 
 
 # parts of other ops

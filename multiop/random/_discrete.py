@@ -25,7 +25,6 @@ from multiop.frontends.shapes import op_expand_dims, op_pad, op_reshape
 from multiop.frontends.sorting import op_argsort
 from multiop.random import _arguments, _host, _normal, _philox
 from multiop.random._arithmetic import log, log_1_minus
-from multiop.random._either import arithmetic_of
 from multiop.random._keys import Seed, key_beside, key_of
 
 _FEW = 2**10  # up to this many integers, one word gives equal probabilities, to 2**-22
@@ -377,10 +376,18 @@ def dropout(inputs: ArrayLike, rate: ArrayLike, noise_shape: Any = None, seed: S
         is_none = op_equal(kept, 0.0)
         scale = op_where(is_none, 0.0, op_divide(1.0, op_where(is_none, 1.0, kept)))
         scale = op_cast(scale, dtypes.REAL_PART.get(given, given))
+    return _dropped(key, x, rate, scale, sizes)
+
+
+@composite
+def _dropped(key: Any, x: Any, rate: Any, scale: Any, sizes: tuple[Any, ...]) -> Any:
+    """Return 0 where a uniform number is below `rate`, else `x * scale`."""
     uniform = _normal.standard_uniform(key, sizes, "float32")
-    uniform = uniform if isinstance(rate, float) else _host.to_tensor(uniform)
-    is_kept = _host.to_tensor(arithmetic_of(uniform).greater_equal(uniform, rate))
-    return op_where(is_kept, op_multiply(x, scale), 0.0)
+    if type(uniform) is np.ndarray and isinstance(rate, float):
+        is_dropped = registry.random_part("from_host")(uniform < rate)
+    else:
+        is_dropped = op_less(_host.to_tensor(uniform), rate)
+    return op_where(is_dropped, 0.0, op_multiply(x, scale))
 
 
 def _noise_sizes(noise_shape: Any, sizes: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -94,6 +94,7 @@ class SeedGenerator:
         Raises:
             ArgumentError: The calling function is being compiled.
         """
+        _refuse_tracing("a SeedGenerator")
         return _key(*words_of(take_turn(self)))
 
     def get_config(self) -> dict[str, Any]:
@@ -252,7 +253,8 @@ def key_beside(x: Any, seed: Any) -> Any:
             seed = _of_process()
         if type(seed) is SeedGenerator:
             return take_turn(seed)
-    key: Any = as_key(seed)
+    key_of_ints = random_part("key_of_ints") if type(seed) is int else None
+    key: Any = as_key(seed) if key_of_ints is None else key_of_ints(*_of_int(seed, "seed"))
     key = key if x is None else active().on_device_of(x, key)
     if draws_on_host is None or _is_tracing() or not draws_on_host(key):
         return key
@@ -278,7 +280,6 @@ class Turn(NamedTuple):
 
 def take_turn(generator: SeedGenerator) -> Turn:
     """Return the next turn of a generator."""
-    _refuse_tracing("a SeedGenerator")
     with _lock:
         turn = Turn(*generator.state)
         generator.state = Turn(turn.seed, turn.number + 1)

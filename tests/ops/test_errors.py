@@ -59,6 +59,8 @@ def test_an_axis_that_is_no_int(backend, op, axis):
         ("op_broadcast_to", (X, (3, 2))),
         ("op_broadcast_to", (X, (3,))),
         ("op_concatenate", ([X, np.ones((2, 2), np.float32)],)),
+        ("op_concatenate", ([X, np.ones(0, np.float32)],)),
+        ("op_concatenate", ([np.ones(0, np.float32), X],)),
         ("op_concatenate", ([],)),
         ("op_stack", ([X, np.ones((2, 2), np.float32)],)),
         ("op_stack", ([],)),

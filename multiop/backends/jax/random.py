@@ -7,6 +7,7 @@ import threading
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from .conversion import Tracer
 
@@ -57,6 +58,14 @@ def traced_to_run_once():
 def taken(x, index):
     """Return the entries of a vector at an index that is known to be inside."""
     return x.at[index].get(mode="promise_in_bounds")
+
+
+_placed = jax.jit(lambda words: words, inline=True)
+
+
+def key_of_ints(low, high):
+    """Return a key for a draw by a program, in a tenth of the time of `jax.device_put`; a mesh has it whole."""
+    return _placed(np.array([low, high], np.uint32))
 
 
 def data_of_key(seed):

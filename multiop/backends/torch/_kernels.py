@@ -102,7 +102,7 @@ def grads_of_formula(formula, xs, wanted, upstreams, is_recording):
         ys = formula(*inputs)
     ys = ys if isinstance(ys, tuple) else (ys,)
     used = [k for k, upstream in enumerate(upstreams) if upstream is not None and ys[k].requires_grad]
-    ends = tuple([ys[k].to(upstreams[k].dtype) for k in used]), tuple([upstreams[k] for k in used])
+    ends = tuple([ys[k].type(upstreams[k].dtype) for k in used]), tuple([upstreams[k] for k in used])
     found = grads_of(*ends, is_recording, is_recording, tuple([inputs[k] for k in wanted]))
     return dict(zip(wanted, found, strict=True))
 

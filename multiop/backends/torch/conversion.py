@@ -25,11 +25,11 @@ from ._internals import (
 
 Tensor = torch.Tensor
 
-_TO_NATIVE = {name: getattr(torch, name) for name in (*dtypes.ALL, *dtypes.FLOAT8)}
-_TO_NAME = {_TO_NATIVE[name]: name for name in dtypes.ALL}
-_FLOAT8 = {_TO_NATIVE[name]: name for name in dtypes.FLOAT8}
-_INEXACT = {_TO_NATIVE[name] for name in dtypes.INEXACT}
-FLOATING = {_TO_NATIVE[name] for name in dtypes.FLOATING}
+TO_NATIVE = {name: getattr(torch, name) for name in (*dtypes.ALL, *dtypes.FLOAT8)}
+_TO_NAME = {TO_NATIVE[name]: name for name in dtypes.ALL}
+_FLOAT8 = {TO_NATIVE[name]: name for name in dtypes.FLOAT8}
+_INEXACT = {TO_NATIVE[name] for name in dtypes.INEXACT}
+FLOATING = {TO_NATIVE[name] for name in dtypes.FLOATING}
 HALF = (torch.float16, torch.bfloat16)
 LONG = (torch.float32, torch.float64)
 INDEX = (torch.int32, torch.int64)
@@ -62,7 +62,7 @@ def native(dtype):
     """Return the torch dtype of any spelling of `dtype`."""
     if isinstance(dtype, torch.dtype) and dtype in _TO_NAME:
         return dtype
-    return _TO_NATIVE[dtype if type(dtype) is str and dtype in dtypes.ALL else dtypes.name(dtype)]
+    return TO_NATIVE[dtype if type(dtype) is str and dtype in dtypes.ALL else dtypes.name(dtype)]
 
 
 def dtype_name(x):
@@ -153,16 +153,16 @@ _OPTIONS = {int, str, bool, type(None), torch.Size}
 
 def resolve(plan, *options):
     """Return what `plan`, a function with a cache, makes of sizes and options, which are the same from call to call."""
-    for option in options:
-        kind = type(option)
-        if kind not in _OPTIONS and not (kind is tuple and {int}.issuperset(map(type, option))):
-            return plan.__wrapped__(*options)
-    if is_dynamo_compiling():
+    if is_dynamo_compiling() or not (_OPTIONS.issuperset(map(type, options)) or all(map(is_option, options))):
         return plan.__wrapped__(*options)
     try:
         return plan(*options)
     except TypeError:  # sizes that are symbols are no key
         return plan.__wrapped__(*options)
+
+
+def is_option(x):
+    return type(x) in _OPTIONS or (type(x) is tuple and {int}.issuperset(map(type, x)))
 
 
 def are_plain_floats(*xs):
@@ -178,18 +178,17 @@ def are_plain_floats(*xs):
 
 def are_alike(xs):
     """Say whether `xs` are tensors of one dtype."""
-    if not isinstance(xs[0], Tensor) or (dtype := xs[0].dtype) not in _TO_NAME:
-        return False
-    for x in xs[1:]:  # noqa: SIM110  a third of the time of all()
+    dtype = getattr(xs[0], "dtype", None)
+    for x in xs:
         if not isinstance(x, Tensor) or x.dtype is not dtype:
             return False
-    return True
+    return dtype in _TO_NAME
 
 
 def convert(x, dtype=None, device=None):
     """Return `x`, a tensor or a host value, as a tensor; `dtype` is a name."""
     if isinstance(x, Tensor):
-        return x if dtype is None or x.dtype is _TO_NATIVE[dtype] else cast(x, dtype)
+        return x if dtype is None or x.dtype is TO_NATIVE[dtype] else cast(x, dtype)
     if host.is_scalar(x):
         return scalar(x, dtype or dtypes.of_lone_scalar(x), device)
     if isinstance(x, (list, tuple)):
@@ -219,7 +218,7 @@ def _of_list(x, leaves, dtype, device):
     is_whole = wanted == "int32" or (wanted == "uint32" and kinds == {int} and min(leaves) >= 0)  # it takes negatives
     if len(leaves) <= 64 and kinds and kinds <= _READ_AS.get(wanted, set()) and (is_whole or float in kinds):
         try:
-            tensor = torch.tensor(x, dtype=_TO_NATIVE[wanted], device=device and "cpu")
+            tensor = torch.tensor(x, dtype=TO_NATIVE[wanted], device=device and "cpu")
             return tensor if device is None else move_to(tensor, device)
         except (ValueError, TypeError, RuntimeError, OverflowError):  # unequal lengths, an int that does not fit
             pass
@@ -232,7 +231,7 @@ def _of_host(x, dtype, device):
     if name == "bfloat16":  # PyTorch cannot read it from NumPy
         tensor = torch.tensor(array.astype("float32"), dtype=torch.bfloat16, device=device and "cpu")
     elif name in dtypes.FLOAT8:
-        tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(_TO_NATIVE[name])
+        tensor = torch.tensor(array.view("uint8"), device=device and "cpu").view(TO_NATIVE[name])
     else:
         plain = np.asarray(array, order="C")
         if any(stride % array.itemsize for stride in plain.strides):  # of a single record, of which NumPy takes any
@@ -243,7 +242,7 @@ def _of_host(x, dtype, device):
 
 def share(array, is_asked, frozen=None):
     """Return an array of the host as a tensor on the same memory; `None` where PyTorch could not read or keep it."""
-    is_readable = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in _TO_NATIVE
+    is_readable = array.dtype.isnative and array.dtype.isbuiltin == 1 and array.dtype.name in TO_NATIVE
     if not is_readable or not array.flags.writeable or not array.flags.aligned or min(array.strides, default=0) < 0:
         return None
     return torch.from_numpy(array)
@@ -268,7 +267,7 @@ def _convert_while_traced(x, dtype, device):
             leaves = [host.int_within(leaf, dtype) for leaf in leaves]  # raises if one does not fit
         if dtype in dtypes.FLOAT8:
             return cast(torch.tensor(x, dtype=torch.float64, device=device), dtype)
-        return torch.tensor(x, dtype=_TO_NATIVE[dtype], device=device)
+        return torch.tensor(x, dtype=TO_NATIVE[dtype], device=device)
     if not isinstance(x, (np.ndarray, np.generic)):
         return _of_host(x, dtype, device)
     tensor = torch.as_tensor(x, device=device)
@@ -288,35 +287,35 @@ def scalar(x, dtype, device=None):
     x = host.number(x, dtype)
     if isinstance(x, float) and (abs(x) > 65504 or dtype in dtypes.FLOAT8):  # too large: infinite, not an error
         return cast(torch.scalar_tensor(x, dtype=torch.float64, device=device), dtype)
-    return torch.scalar_tensor(x, dtype=_TO_NATIVE[dtype], device=device)
+    return torch.scalar_tensor(x, dtype=TO_NATIVE[dtype], device=device)
 
 
 def cast(x, dtype):
-    if dtype not in dtypes.INEXACT:
+    if dtype not in dtypes.INEXACT and type(x) is not Tensor:
         x = put_together(x)
     if x.dtype in FLOATING and dtype not in dtypes.FLOAT8:
-        return x.type(_TO_NATIVE[dtype])  # same as x.to, in half the time
+        return x.type(TO_NATIVE[dtype])  # `type`, `long`, `float` and so on take half the time of `to`
     if x.is_complex() and dtype not in (*dtypes.COMPLEX, "bool"):
         raise errors.DTypeError(
             f"a complex tensor cannot become {dtype}: it would lose its imaginary part; take op_real first"
         )
     if x.dtype in _FLOAT8:
-        x = x.detach().to(torch.float32)
+        x = x.detach().float()
     dtype_name(x)  # raises for a dtype that multiop does not have
-    return _to_float8(x, _TO_NATIVE[dtype]) if dtype in dtypes.FLOAT8 else x.to(_TO_NATIVE[dtype])
+    return _to_float8(x, TO_NATIVE[dtype]) if dtype in dtypes.FLOAT8 else x.type(TO_NATIVE[dtype])
 
 
 def _to_float8(x, dtype):
     x = x.detach()
-    x = _rounded_to_odd(x) if x.dtype is torch.float64 else x.to(torch.float32)
+    x = _rounded_to_odd(x) if x.dtype is torch.float64 else x.float()
     if dtype is torch.float8_e4m3fn:  # it has no infinity, and PyTorch makes 448 of all that is larger
         x = torch.where(x.abs() > 464, torch.nan, x)
-    return x.to(dtype)
+    return x.type(dtype)
 
 
 def _rounded_to_odd(x):
     """Return a `float64` tensor in `float32`, where each inexact entry is odd, so that rounding it again is right."""
-    y = x.to(torch.float32)
+    y = x.float()
     y = torch.where(y.abs() > x.abs(), torch.nextafter(y, torch.zeros_like(y)), y)
     return (y.view(torch.int32) | (y != x)).view(torch.float32)
 
@@ -435,8 +434,8 @@ def in_wider_dtype(fn, *xs):
     wider = _WIDER.get(xs[0].dtype)
     if wider is None:
         return fn(*xs)
-    result = fn(*[x.to(wider) for x in xs])
-    return result if result.dtype is torch.bool else result.to(xs[0].dtype)
+    result = fn(*[x.type(wider) for x in xs])
+    return result if result.dtype is torch.bool else result.type(xs[0].dtype)
 
 
 def in_comparable_dtype(fn, *xs):
@@ -447,7 +446,7 @@ def in_comparable_dtype(fn, *xs):
     result = fn(*xs)
     if dtype is xs[0].dtype or result.dtype is torch.bool:
         return result
-    return (result ^ _LOWEST).view(dtype) if dtype is torch.uint64 else result.to(dtype)
+    return (result ^ _LOWEST).view(dtype) if dtype is torch.uint64 else result.type(dtype)
 
 
 def to_comparable(x):
@@ -456,7 +455,7 @@ def to_comparable(x):
         return x.int()  # for Inductor: https://github.com/pytorch/pytorch/issues/191499
     if x.dtype not in _WIDER:
         return x
-    return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.to(_WIDER[x.dtype])
+    return x.view(torch.int64) ^ _LOWEST if x.dtype is torch.uint64 else x.type(_WIDER[x.dtype])
 
 
 def first_along(x, dims):
@@ -483,7 +482,7 @@ def in_float32(fn, *xs):
     """Compute float16 and bfloat16 in float32: they would overflow or lose too many digits."""
     dtype = xs[0].dtype
     if dtype in HALF:
-        return fn(*[x.to(torch.float32) for x in xs]).to(dtype)
+        return fn(*[x.float() for x in xs]).type(dtype)
     return fn(*xs)
 
 
@@ -494,7 +493,7 @@ def where_differentiated(fn, x):
 
 def bool_to_int32(*xs):
     """Return `xs` with bool cast to `int32`, for an op that needs numbers."""
-    return [x.to(torch.int32) if x.dtype is torch.bool else x for x in xs]
+    return [x.int() if x.dtype is torch.bool else x for x in xs]
 
 
 def not_bool(*xs):
@@ -550,7 +549,7 @@ def truth_beside(first, x):
 
 def truth(x):
     x = x if isinstance(x, torch.Tensor) else convert(x)
-    return x if x.dtype is torch.bool else x.to(torch.bool)
+    return x if x.dtype is torch.bool else x.bool()
 
 
 ACCUMULATED = {
@@ -568,35 +567,35 @@ def to_summands(x, dtype):
 
 def to_accumulation_dtype(x):
     """Return `x` in the dtype in which a sum or product is computed: at least 32 bits."""
-    return x.to(ACCUMULATED[x.dtype]) if x.dtype in ACCUMULATED else x
+    return x.type(ACCUMULATED[x.dtype]) if x.dtype in ACCUMULATED else x
 
 
 def to_wide_float(*xs):
     """Return the dtype of the result, wide under torch.autocast, and the tensors in at least float32."""
     xs = reject_complex(*map(floating, xs))
     compute = torch.promote_types(xs[0].dtype, torch.float32)
-    return compute if are_autocast(*xs) else xs[0].dtype, *(x.to(compute) for x in xs)
+    return compute if are_autocast(*xs) else xs[0].dtype, *(x.type(compute) for x in xs)
 
 
 def halves_to_float32(x):
     """Return 16-bit floats, which have no transform, in float32."""
-    return x.to(torch.float32) if x.element_size() < 4 else x
+    return x.float() if x.element_size() < 4 else x
 
 
 def without_int8(*xs):
     """Return `int8` as `int32`, in which sums of products are exact, as quantized code needs."""
-    return [x.to(torch.int32) for x in xs] if xs[0].dtype is torch.int8 else xs
+    return [x.int() for x in xs] if xs[0].dtype is torch.int8 else xs
 
 
 def to_index_integers(x, device=None):
     if isinstance(x, Tensor) and x.dtype in INDEX and (device is None or x.device == device):  # the usual case
-        return x.to(torch.int64)
+        return x.long()
     x = convert(x, device=device)
     if device is not None and x.is_cpu:  # like PyTorch, which accepts indices on the CPU
         x = move_to(x, device)
     if x.dtype is torch.bool or x.is_floating_point() or x.is_complex():
         raise errors.DTypeError("indices must be integers")
-    signed = x.to(torch.int64)
+    signed = x.long()
     if x.dtype is torch.uint64:  # a number that large is out of range
         signed = torch.where(signed < 0, torch.iinfo(torch.int64).max, signed)
     return signed
@@ -636,9 +635,9 @@ def op_view(x, dtype):
     x = convert(x)
     if dtype is None or dtype == dtype_name(x):
         return x
-    args.view_shape(x.shape, x.element_size(), _TO_NATIVE[dtype].itemsize)
+    args.view_shape(x.shape, x.element_size(), TO_NATIVE[dtype].itemsize)
     x = put_together(x.detach()).resolve_conj().resolve_neg().contiguous()
-    return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(_TO_NATIVE[dtype])
+    return x.view(torch.uint8) != 0 if dtype == "bool" else x.view(TO_NATIVE[dtype])
 
 
 def op_view_as_complex(x):

@@ -21,7 +21,7 @@ from ._held import hold_operands
 
 _PROGRAMS_EACH = 64  # programs kept per op; with further options, the op runs step by step
 _programs = collections.defaultdict(dict)
-_PLAIN = {str, bool, int, float, type(None)}
+_INT, _PLAIN = {int}, {str, bool, int, float, type(None)}
 _quick = {}  # the same programs, for calls with arrays and plain options alone
 
 
@@ -153,9 +153,9 @@ def _quick_key(op, args, kwargs):
         if (kind := type(x)) in CONCRETE:
             key.append(None)
             tensors.append(x)
-        elif kind is int:
+        elif kind is int or (kind is tuple and _INT.issuperset(map(type, x))):
             key.append(x)
-        elif is_plain(x):
+        elif kind in _PLAIN or is_plain(x):
             key.append(repr(x))
         else:
             return None, []

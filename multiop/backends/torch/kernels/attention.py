@@ -56,9 +56,7 @@ def op_dot_product_attention(query, key, value, bias, mask, scale, is_causal, fl
 
 def are_heads(query, key, value):
     """Say whether the operands of attention are tensors of one dtype of floats whose shapes fit."""
-    if not (are_alike((query, key, value)) and query.is_floating_point()):
+    if not (are_alike((query, key, value)) and query.is_floating_point() and query.ndim == key.ndim == value.ndim == 4):
         return False
-    batch, _, heads, size = query.shape if query.ndim == 4 else (0,) * 4
-    if not (key.ndim == value.ndim == 4 and key.shape[:3] == value.shape[:3]):
-        return False
-    return key.shape[0] == batch and key.shape[3] == size > 0 < (groups := key.shape[2]) and heads % groups == 0
+    (batch, _, heads, size), (*of_key, width), (*of_value, _) = query.shape, key.shape, value.shape
+    return of_key == of_value and of_key[0] == batch and width == size > 0 < of_key[2] and heads % of_key[2] == 0

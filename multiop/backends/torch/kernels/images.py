@@ -30,10 +30,10 @@ def op_image_resize(images, size, *options, otherwise):
     working = dtype if all(map(windows.is_exact_in_float32, old, size)) else torch.float64
 
     def planes(x):
-        return x.reshape(-1, *x.shape[-3:]).permute(order).to(working)
+        return x.reshape(-1, *x.shape[-3:]).permute(order).type(working)
 
     def restore_layout(y):
-        y = y.permute(back).to(dtype)
+        y = y.permute(back).type(dtype)
         return y.reshape(*images.shape[:-3], *y.shape[1:])
 
     sizes = planes(images.detach()).shape

@@ -42,7 +42,7 @@ def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, o
     def pull(upstream, x, mean, variance, offset, scale):
         of_moments = mean.requires_grad or variance.requires_grad
         if x.is_cpu and x.dtype in HALF:  # its sums would be rounded to 16 bits
-            scale, mean, variance = (t if t is None else t.to(torch.float32) for t in (scale, mean, variance))
+            scale, mean, variance = (t if t is None else t.float() for t in (scale, mean, variance))
         weight = torch.ones_like(mean) if scale is None else scale  # CUDA's kernel fails without one, and without
         saved = mean.new_empty(0)  # the moments of a batch, of which there are none
         options = (weight, mean, variance, saved, saved, False, epsilon, (True, True, True))
@@ -92,14 +92,14 @@ def op_batch_normalization_with_moments(
         return otherwise(*given)
 
     def kernel(x, offset, scale):
-        vectors = scale if scale is None else scale.to(wide), offset if offset is None else offset.to(wide)
+        vectors = scale if scale is None else scale.type(wide), offset if offset is None else offset.type(wide)
         if moves:
             y, center, inverse, *moved = moving_batch_norm(x, *vectors, *moving, True, 1 - momentum, epsilon)
             return [(y, *moved), center, inverse]
         mean, variance = torch.zeros(2, x.shape[1], dtype=wide, device=x.device).unbind()
         y, center, inverse = torch.native_batch_norm(x, *vectors, mean, variance, True, 1.0, epsilon)
         variance = variance * ((n - 1) / n)  # the kernel's is the unbiased one
-        return [(y, mean.to(dtype), variance.to(dtype)), center, inverse]
+        return [(y, mean.type(dtype), variance.type(dtype)), center, inverse]
 
     def pull(upstream, by_mean, by_variance, x, offset, scale, center, inverse):
         slope = by_scale = total = None
@@ -108,7 +108,7 @@ def op_batch_normalization_with_moments(
         if moves and by_variance is not None:
             by_variance = by_variance * ((1 - momentum) * n / (n - 1))
         if upstream is not None:
-            weight = torch.ones_like(center) if scale is None else scale.to(wide)  # CUDA's kernel fails without one
+            weight = torch.ones_like(center) if scale is None else scale.type(wide)  # CUDA's kernel fails without one
             options = (weight, None, None, center, inverse, True, epsilon, (True, True, True))
             slope, by_scale, total = torch.ops.aten.native_batch_norm_backward(upstream, x, *options)
         if by_mean is not None or by_variance is not None:
@@ -116,7 +116,7 @@ def op_batch_normalization_with_moments(
             more = 0 if by_mean is None else by_mean.reshape(shape) / n
             if by_variance is not None:
                 more = more + (x - center.reshape(shape)) * (by_variance * (2 / n)).reshape(shape)
-            slope = (more.expand_as(x) if slope is None else slope + more).to(x.dtype)
+            slope = (more.expand_as(x) if slope is None else slope + more).type(x.dtype)
         return [slope, total if offset is not None else None, by_scale if scale is not None else None]
 
     def meaning(x, offset, scale):
@@ -149,12 +149,12 @@ def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
         *given, mean, inverse = operands
         is_rounded = upstream.is_cpu and upstream.dtype in HALF  # sums over rows would be
         wide = torch.float32 if is_rounded else upstream.dtype  # on a GPU, torch.autocast takes float32
-        x, gamma, beta = (t if t is None else t.to(wide) for t in given)
+        x, gamma, beta = (t if t is None else t.type(wide) for t in given)
         if is_rounded:
             _, mean, inverse = torch.native_layer_norm(x, shape, None, None, epsilon)
         options = shape, mean, inverse, gamma, beta, [t is not None and t.requires_grad for t in given]
-        grads = torch.ops.aten.native_layer_norm_backward(upstream.to(wide), x, *options)
-        return [t if t is None else t.to(x.dtype) for t, x in zip(grads, given, strict=True)]
+        grads = torch.ops.aten.native_layer_norm_backward(upstream.type(wide), x, *options)
+        return [t if t is None else t.type(x.dtype) for t, x in zip(grads, given, strict=True)]
 
     def meaning(x, gamma, beta):
         return otherwise(x, gamma, beta, tuple(range(-len(shape), 0)), epsilon)

@@ -34,7 +34,7 @@ def op_unique(x, sorted, return_index, return_inverse, return_counts, axis, size
     if return_index or not axis is size is None or not _are_comparable(x):
         return otherwise(x, sorted, return_index, return_inverse, return_counts, axis, size, fill_value)
     found = torch.unique(x, True, return_inverse, return_counts)
-    return (found[0], *[y.to(torch.int32) for y in found[1:]]) if return_inverse or return_counts else found
+    return (found[0], *[y.int() for y in found[1:]]) if return_inverse or return_counts else found
 
 
 def _are_comparable(x):
@@ -58,4 +58,4 @@ def op_top_k(x, k, sorted, *, otherwise):
     values, indices = torch.topk(x, k + 1)
     if bool((values[..., 1:] == values[..., :-1]).any()):
         return otherwise(x, k, sorted)
-    return values[..., :k], indices[..., :k].to(torch.int32)
+    return values[..., :k], indices[..., :k].int()

@@ -20,7 +20,7 @@ def op_lgamma(x, *, otherwise):
 
 def op_digamma(x, *, otherwise):
     def pull(upstream, x):
-        return [torch.polygamma(1, x.to(torch.float64)).to(torch.float32).mul_(upstream)]
+        return [torch.polygamma(1, x.double()).float().mul_(upstream)]
 
     def kernel(x):
         return torch.digamma(x.double()).float()
@@ -40,7 +40,7 @@ def op_polygamma(n, x, *, otherwise):
     if x.is_complex() or not are_readable_values(x) or type(n) is not int or n < 1 or not bool((x > 0).all()):
         return otherwise(n, x)
     if x.dtype is not torch.float64 and n <= 20:  # of more, the factorial may overflow
-        return torch.polygamma(n, x.to(torch.float64)).to(x.dtype)
+        return torch.polygamma(n, x.double()).type(x.dtype)
     return on_host("polygamma", n, x)
 
 
@@ -48,7 +48,7 @@ def op_gammainc(a, x, *, otherwise):
     a, x = promote_floating(a, x)
     if a.is_complex() or a.dtype is torch.float64 or is_tracked(a, x):
         return otherwise(a, x)
-    return torch.special.gammainc(a.to(torch.float64), x.to(torch.float64)).to(torch.float32).to(x.dtype)
+    return torch.special.gammainc(a.double(), x.double()).float().type(x.dtype)
 
 
 def op_gammaincc(a, x, *, otherwise):
@@ -56,7 +56,7 @@ def op_gammaincc(a, x, *, otherwise):
     if a.is_complex() or a.dtype is torch.float64 or not are_readable_values(a, x):
         return otherwise(a, x)
     if bool((a > 1e-6).all()):  # of less, PyTorch's loses digits
-        return torch.special.gammaincc(a.to(torch.float64), x.to(torch.float64)).to(x.dtype)
+        return torch.special.gammaincc(a.double(), x.double()).type(x.dtype)
     return on_host("gammaincc", a, x)
 
 
@@ -70,7 +70,7 @@ def on_host(name, *operands):
     from multiop._values import scipy_special  # SciPy takes longer to import than multiop
 
     arrays = [x.double().numpy(force=True) if isinstance(x, torch.Tensor) else x for x in operands]
-    return torch.from_numpy(scipy_special.compute(name, *arrays)).to(operands[-1].dtype)
+    return torch.from_numpy(scipy_special.compute(name, *arrays)).type(operands[-1].dtype)
 
 
 def op_xlogy(x, y, *, otherwise):
@@ -89,9 +89,9 @@ def op_i0(x, *, otherwise):
 
     # in float32, torch.special.i0 overflows before its result does; it is NaN at infinity
     def kernel(x):
-        return torch.special.i0(x.double().clamp(-200, 200)).to(x.dtype)
+        return torch.special.i0(x.double().clamp(-200, 200)).type(x.dtype)
 
     def pull(upstream, x):
-        return [torch.special.i1(x.double().clamp(-200, 200)).mul_(upstream).to(x.dtype)]
+        return [torch.special.i1(x.double().clamp(-200, 200)).mul_(upstream).type(x.dtype)]
 
     return run_fused(kernel, pull, otherwise, x)

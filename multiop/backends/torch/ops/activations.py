@@ -50,7 +50,7 @@ def op_log_softmax(x, axis):
         (x,) = reject_complex(floating(x))
         axis = args.single_axis(axis, x.ndim)
     if x.dtype is torch.float16 and x.is_cpu:  # the kernel rounds the sum to float16, which may overflow
-        return torch.log_softmax(x, axis, dtype=torch.float32).to(x.dtype)
+        return torch.log_softmax(x, axis, dtype=torch.float32).type(x.dtype)
     return torch.log_softmax(x, axis)
 
 

@@ -40,8 +40,8 @@ def attend_in_products(query, key, value, bias, mask, scale, is_causal, cap):
     keys, groups = key.shape[1], key.shape[2]
     # queries of heads that share a key head are rows of one matrix; scaling first delays overflow
     wide = torch.promote_types(query.dtype, torch.float32)  # logits may overflow where weights do not
-    query = (query.to(wide) * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
-    logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.to(wide).permute(0, 2, 3, 1)
+    query = (query.type(wide) * scale).reshape(batch, queries, groups, heads // groups, size).permute(0, 2, 3, 1, 4)
+    logits = query.reshape(batch, groups, heads // groups * queries, size) @ key.type(wide).permute(0, 2, 3, 1)
     logits = logits.reshape(batch, heads, queries, keys)
     logits = logits if cap is None else cap * torch.tanh(logits / cap)
     logits = logits if bias is None else logits + bias
@@ -55,7 +55,7 @@ def attend_in_products(query, key, value, bias, mask, scale, is_causal, cap):
     else:
         blind = torch.isneginf(logits).all(-1, keepdim=True)  # the softmax would be NaN
         weights = torch.where(blind, 0, torch.softmax(torch.where(blind, 0, logits), -1))
-    weights = weights.to(value.dtype).reshape(batch, groups, heads // groups * queries, keys)
+    weights = weights.type(value.dtype).reshape(batch, groups, heads // groups * queries, keys)
     seen = (weights @ value.permute(0, 2, 1, 3)).reshape(batch, groups, heads // groups, queries, value.shape[-1])
     return seen.permute(0, 3, 1, 2, 4).reshape(batch, queries, heads, value.shape[-1])
 

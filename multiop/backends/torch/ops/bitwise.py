@@ -61,9 +61,9 @@ def divisible(x1, x2):
 
 def unsigned_right_shift(x, y):
     """Shift `uint64` as `int64`, and clear the copies of the sign bit."""
-    x, y = x.to(torch.int64), y.to(torch.int64)
+    x, y = x.long(), y.long()
     signs = torch.bitwise_left_shift(torch.bitwise_right_shift(torch.iinfo(torch.int64).min, y), 1)
-    return torch.where((y >= 0) & (y < 64), torch.bitwise_right_shift(x, y) & ~signs, 0).to(torch.uint64)
+    return torch.where((y >= 0) & (y < 64), torch.bitwise_right_shift(x, y) & ~signs, 0).type(torch.uint64)
 
 
 def gcd(x1, x2):

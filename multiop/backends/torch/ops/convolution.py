@@ -46,7 +46,7 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
         kernel = kernel.clone(memory_format=torch.contiguous_format)
     convolve = _CONV[len(order) - 2] if x.shape[0] else functools.partial(convolve_nothing, _CONV[len(order) - 2])
     y = convolve(x, kernel, bias if is_fused else None, *options)
-    y = y if y.is_floating_point() else y.to(inputs.dtype)
+    y = y if y.is_floating_point() else y.type(inputs.dtype)
     y = y if data_format == "channels_first" else y.movedim(1, -1)
     return y if is_fused else op_add(y, bias.reshape(windows.along_channels(data_format, len(order) - 2)))
 
@@ -83,7 +83,7 @@ def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_for
     convolve = lambda *xs: kind(*xs, None, strides, both, extra, groups, dilation)  # noqa: E731
     # the CPU kernel adds overlapping patches up in 16 bits
     y = in_float32(convolve, x, kernel) if x.is_cpu and not are_autocast(x, kernel) else convolve(x, kernel)
-    y = y if y.is_floating_point() else y.to(inputs.dtype)
+    y = y if y.is_floating_point() else y.type(inputs.dtype)
     for dim, (less, (start, end)) in enumerate(zip(both, crops, strict=True), 2):
         if start > less or end > less:
             y = y.narrow(dim, start - less, y.shape[dim] - (start - less) - max(end - less, 0))
@@ -120,7 +120,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     place = (rows[:, None, :, None] * width + columns[None, :, None, :]).reshape(-1)
     x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), place.numel())
     (terms,) = integers_to_int64(x)
-    image = terms.new_zeros((*x.shape[:2], height * width)).index_add(2, place, terms).to(x.dtype)
+    image = terms.new_zeros((*x.shape[:2], height * width)).index_add(2, place, terms).type(x.dtype)
     image = image.reshape(*x.shape[:2], height, width)
     return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
@@ -140,7 +140,7 @@ def promote_factors(inputs, kernel):
 
 def integers_to_int64(*xs):
     """Return integers as int64, the only integer dtype that PyTorch has all kernels for."""
-    return xs if xs[0].is_floating_point() or xs[0].is_complex() else [x.to(torch.int64) for x in xs]
+    return xs if xs[0].is_floating_point() or xs[0].is_complex() else [x.long() for x in xs]
 
 
 def channels_first(x, data_format):

@@ -56,14 +56,14 @@ def op_arange(start, stop, step, dtype):
     exact = torch.float64 if any(isinstance(x, float) for x in (start, stop, step)) else torch.int64
     count = max(0, math.ceil((stop - start) / step))
     numbers = torch.arange(count, dtype=exact)
-    return (numbers if (start, step) == (0, 1) else start + step * numbers).to(native(dtype))
+    return (numbers if (start, step) == (0, 1) else start + step * numbers).type(native(dtype))
 
 
 def op_eye(n, m, k, dtype):
     if k == 0 and dtype in dtypes.FLOATING:
         return torch.eye(n, m, dtype=native(dtype))
     rows, columns = torch.arange(n), torch.arange(m)
-    return (rows[:, None] + max(-n, min(k, m)) == columns).to(native(dtype))  # beyond, any k is as good
+    return (rows[:, None] + max(-n, min(k, m)) == columns).type(native(dtype))  # beyond, any k is as good
 
 
 def op_copy(x):
@@ -78,9 +78,9 @@ def op_linspace(start, stop, num, endpoint, dtype, axis):
     given = dtypes.to_floating(dtypes.name(start.dtype))
     # in float32, large integers would be rounded, and numbers near 0 with them
     wide = torch.float32 if start.dtype in HALF else torch.float64
-    start, stop = (x if x.dtype in SUMMED else x.to(wide) for x in (start, stop))
+    start, stop = (x if x.dtype in SUMMED else x.type(wide) for x in (start, stop))
     apart = stop.detach() - start.detach()
-    unit = torch.where(torch.isfinite(apart), 1.0, 4.0).to(apart.dtype)  # the distance of large numbers overflows
+    unit = torch.where(torch.isfinite(apart), 1.0, 4.0).type(apart.dtype)  # the distance of large numbers overflows
     delta, parts = stop / unit - start / unit, num - endpoint
     index = torch.arange(num, dtype=delta.real.dtype, device=delta.device).reshape(num, *[1] * delta.ndim)
     parted = delta.new_full((), max(parts, 1))  # by a number, a GPU would multiply with a rounded 1 / parts

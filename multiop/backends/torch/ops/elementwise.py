@@ -109,9 +109,9 @@ def op_reciprocal(x):
 def op_sign(x):
     (x,) = not_bool(convert(x))
     if x.dtype in (torch.uint16, torch.uint32, torch.uint64):
-        return (x != 0).to(x.dtype)
+        return (x != 0).type(x.dtype)
     if x.is_complex():
-        unit = torch.where(torch.maximum(x.real.abs(), x.imag.abs()) > 1, 0.25, 2.0**60).to(x.real.dtype)
+        unit = torch.where(torch.maximum(x.real.abs(), x.imag.abs()) > 1, 0.25, 2.0**60).type(x.real.dtype)
         return torch.sgn(torch.complex(x.real * unit, x.imag * unit))  # the length of `x` may leave the range
     # torch.sign(NaN) is 0, and the bound of NaN is NaN
     return torch.sign(x).add_(torch.clamp(x.detach(), 0, 0)) if x.is_floating_point() else torch.sign(x)
@@ -360,9 +360,7 @@ def op_ldexp(x1, x2):
     (x1,) = reject_complex(floating(x1))
     if x2.is_floating_point() or x2.is_complex():
         raise errors.DTypeError(f"x2: {dtype_name(x2)} is not accepted: give integers")
-    return (
-        scale_in_steps(x1, x2) if x1.dtype is torch.float64 else scale_in_steps(x1.to(torch.float32), x2).to(x1.dtype)
-    )
+    return scale_in_steps(x1, x2) if x1.dtype is torch.float64 else scale_in_steps(x1.float(), x2).type(x1.dtype)
 
 
 def op_nextafter(x1, x2):
@@ -486,7 +484,7 @@ class Powers:
 def op_polar(abs_, angle):
     abs_, angle = reject_complex(*promote_floating(abs_, angle))
     if abs_.dtype is not torch.float64:
-        abs_, angle = abs_.to(torch.float32), angle.to(torch.float32)
+        abs_, angle = abs_.float(), angle.float()
     return torch.complex(abs_ * torch.cos(angle), abs_ * torch.sin(angle))
 
 
@@ -556,7 +554,7 @@ def truncated_remainder(x1, x2):
     """Do the same as torch.fmod, whose gradient in `x2` rounds the quotient before truncating it."""
     if not x1.is_floating_point():
         return torch.fmod(x1, x2)
-    sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).to(x1.dtype)
+    sign = torch.where(torch.signbit(x1.detach()), -1.0, 1.0).type(x1.dtype)
     return sign * torch.remainder(sign * x1, x2.abs())
 
 
@@ -594,7 +592,7 @@ def rounded_integer(x, unit):
     below = torch.div(x, unit, rounding_mode="floor")
     rest = x - below * unit
     up = (rest > unit - rest) | ((rest == unit - rest) & (below % 2 == 1))
-    return (below + up.to(x.dtype)) * unit
+    return (below + up.type(x.dtype)) * unit
 
 
 def rounded_uint64(x, unit):
@@ -627,7 +625,7 @@ def arctan2(x1, x2):
 
 
 def cbrt_value(x):
-    sign = torch.where(x < 0, -1, 1).to(x.dtype)
+    sign = torch.where(x < 0, -1, 1).type(x.dtype)
     normal = (x != 0) & torch.isfinite(x)
     safe = torch.where(normal, sign * torch.pow(x * sign, 1 / 3), 1)
     # 1 / 3 is rounded: one Newton step restores the lost digits; 0, inf and NaN are their own roots
@@ -679,7 +677,7 @@ def hyperbolic(fn, sign, x):
     if x.is_complex():
         return fn(x)
     if x.dtype is not torch.float64 and not is_exporting():  # onnxruntime knows those of float32 alone
-        return fn(x.to(torch.float64)).to(x.dtype)
+        return fn(x.double()).type(x.dtype)
     far = torch.abs(x.detach()) > 80
     ends = torch.exp(torch.where(far, torch.abs(x), 1) - 1) * (sign(x.detach()) * (math.e / 2))  # 1 less is exact
     return torch.where(far, ends, fn(torch.where(far, 0, x)))
@@ -708,7 +706,7 @@ def log_add(x1, x2, base):
 def scale_in_steps(x, n):
     """Return `x * 2**n` in three steps, because 2**n may overflow where the product does not."""
     wide, shift, bias = (torch.int64, 52, 1023) if x.dtype is torch.float64 else (torch.int32, 23, 127)
-    n = torch.clamp(n.to(x.dtype), -3 * bias, 3 * bias).to(wide)
+    n = torch.clamp(n.type(x.dtype), -3 * bias, 3 * bias).type(wide)
     third = torch.div(n, 3, rounding_mode="trunc")
     for part in (third, third, n - 2 * third):
         # `<<` of a DTensor gives the DTensor: its name, __lshift__, ends as that of an operation in place does

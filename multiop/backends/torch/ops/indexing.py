@@ -13,6 +13,7 @@ from .._internals import is_tracing, is_tracked
 from ..conversion import (
     INDEX,
     LONG,
+    TO_NATIVE,
     choose,
     convert,
     device_among,
@@ -20,7 +21,6 @@ from ..conversion import (
     in_wider_dtype,
     is_compiling,
     move_to,
-    native,
     on_device_of,
     promote_all,
     resolve_axis,
@@ -67,8 +67,7 @@ def _take(x, indices, axis):
         except (IndexError, RuntimeError):  # an index is out of range or negative
             pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
-    if not isinstance(given, torch.Tensor):
-        indices = on_device_of(x, indices)
+    indices = indices if isinstance(given, torch.Tensor) else on_device_of(x, indices)
     picked = index_along(x, indices, axis)
     return picked if outside is None else mask_outside(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
@@ -84,7 +83,7 @@ def op_take_along_axis(x, indices, axis):
 def _take_along_axis(x, indices, axis):
     if checks_indices(x, indices) and indices.ndim == x.ndim and _fits(indices.shape, x.shape, axis):
         try:
-            return torch.gather(x, axis, indices.to(torch.int64))
+            return torch.gather(x, axis, indices.long())
         except (IndexError, RuntimeError):  # an index is out of range or negative
             pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
@@ -200,14 +199,13 @@ def op_unravel_index(indices, shape):
     for n in reversed(shape[1:]):
         found.append(torch.remainder(indices, max(n, 1)))
         indices = torch.div(indices, max(n, 1), rounding_mode="floor")
-    return tuple(index.to(torch.int32) for index in reversed([*found, indices][: len(shape)]))
+    return tuple(index.int() for index in reversed([*found, indices][: len(shape)]))
 
 
 def op_one_hot(x, num_classes, axis, dtype):
-    x = to_index_integers(x)
-    axis = args.single_axis(axis, x.ndim + 1)
-    classes = on_device_of(x, torch.arange(num_classes, device=x.device).reshape(-1, *[1] * (x.ndim - axis)))
-    return (x.unsqueeze(axis) == classes).to(native(dtype))
+    x = x if x.dtype in INDEX else to_index_integers(x)
+    y = torch.eq(x.unsqueeze(-1), on_device_of(x, torch.arange(num_classes, device=x.device))).type(TO_NATIVE[dtype])
+    return y if type(axis) is int and axis == -1 else y.movedim(-1, args.single_axis(axis, x.ndim + 1))
 
 
 def _fits(shape, other, axis):

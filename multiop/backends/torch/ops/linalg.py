@@ -46,7 +46,7 @@ def op_slogdet(x):
     sign, logabsdet = log_determinant(torch.where(singular[..., None, None], eye, x))
     change = (x - x.detach()).abs().square().sum((-2, -1))
     none = torch.sqrt(torch.where(singular, change, 1))  # 0 with a gradient of NaN
-    return torch.where(singular, none.to(x.dtype), sign), torch.where(singular, none - math.inf, logabsdet)
+    return torch.where(singular, none.type(x.dtype), sign), torch.where(singular, none - math.inf, logabsdet)
 
 
 def op_inv(x):
@@ -156,7 +156,7 @@ def hermitian(x):
     strict = torch.tril(x, -1)
     if not x.is_complex():
         return torch.tril(x) + strict.mT
-    return strict + strict.mH + torch.diag_embed(torch.diagonal(x, dim1=-2, dim2=-1).real).to(x.dtype)
+    return strict + strict.mH + torch.diag_embed(torch.diagonal(x, dim1=-2, dim2=-1).real).type(x.dtype)
 
 
 def check_solved(result, failed, message):
@@ -212,7 +212,7 @@ def pivots(x):
     """Return the pivots of matrices, and the signs of the row permutations."""
     factors, rows = torch.linalg.lu_factor_ex(x)[:2]
     parity = 1 - 2 * ((rows != torch.arange(1, x.shape[-1] + 1, device=x.device)).sum(-1) % 2)
-    return torch.diagonal(factors, dim1=-2, dim2=-1), parity.to(x.dtype)
+    return torch.diagonal(factors, dim1=-2, dim2=-1), parity.type(x.dtype)
 
 
 def small_det(x):

@@ -90,19 +90,20 @@ def op_logical_not(x):
 
 def op_where(condition, x1, x2):
     if isinstance(condition, torch.Tensor) and condition.dtype is torch.bool:
-        are_alike = are_floats(x1, x2) if isinstance(x2, torch.Tensor) else is_exact_scalar(x1, x2)
+        are_alike = type(x1) not in _NUMBERS and (is_exact_scalar if type(x2) in _NUMBERS else are_floats)(x1, x2)
         if are_alike or is_exact_scalar(x2, x1):
-            return torch.where(condition, x1, x2)
+            is_filled = not are_alike and type(x2) is torch.Tensor and x2.shape == condition.shape
+            # of a number, `where` makes a tensor, and one of 0 on the way back
+            return x2.masked_fill(condition, x1) if is_filled else torch.where(condition, x1, x2)
     x1, x2, condition = together(x1, x2, condition)
-    condition = truth_beside(first_among((x1, x2)), condition)
-    return choose(truth(condition), *promote(x1, x2))
+    return choose(truth(truth_beside(first_among((x1, x2)), condition)), *promote(x1, x2))
 
 
 def op_nonzero(x):
     x = convert(x)
     if not x.ndim:
         raise errors.ArgumentError("x must have at least one dimension")
-    return tuple(torch.nonzero(truth(x)).to(torch.int32).unbind(1))
+    return tuple(torch.nonzero(truth(x)).int().unbind(1))
 
 
 def op_isposinf(x):
@@ -125,5 +126,5 @@ def op_isclose(x1, x2, rtol, atol, equal_nan):
     x1, x2 = promote(x1, x2)
     if x1.dtype not in (torch.float32, torch.float64, torch.complex64, torch.complex128):
         wide = torch.float32 if x1.is_floating_point() else torch.float64  # it holds integers exactly
-        x1, x2 = x1.to(wide), x2.to(wide)
+        x1, x2 = x1.type(wide), x2.type(wide)
     return torch.isclose(x1, x2, rtol, atol, equal_nan)

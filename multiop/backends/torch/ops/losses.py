@@ -29,7 +29,7 @@ def op_binary_crossentropy(target, output, from_logits):
         return functional.binary_cross_entropy_with_logits(output, target, reduction="none")
     dtype, target, output = to_wide_float(target, output)
     output = op_clip(output, EPSILON, 1 - EPSILON)
-    return (-target * torch.log(output) - (1 - target) * torch.log1p(-output)).to(dtype)
+    return (-target * torch.log(output) - (1 - target) * torch.log1p(-output)).type(dtype)
 
 
 def op_categorical_crossentropy(target, output, from_logits, axis):
@@ -43,7 +43,7 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
         return missed(target.movedim(axis, -1), logs.movedim(axis, -1)).sum(-1)
     dtype, target, output = to_wide_float(target, output)
     logs = torch.log(op_clip(output / output.sum(axis, keepdim=True), EPSILON, 1 - EPSILON))
-    return -(target * logs).sum(axis).to(dtype)
+    return -(target * logs).sum(axis).type(dtype)
 
 
 def parts_missed_value(target, logs):
@@ -78,9 +78,10 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     elif not output.is_floating_point():
         reject_complex(output)
     rows = output if output.ndim == axis + 1 else output.movedim(axis, -1)
-    classes = (target if target.dtype is torch.int64 else target.to(torch.int64)).reshape(-1)
+    labels = target if target.ndim < output.ndim else target.squeeze(axis)
+    classes = labels if labels.dtype is torch.int64 else labels.long()
     if output.ndim != 2:
-        rows = rows.reshape(-1, output.shape[axis])
+        rows, classes = rows.reshape(-1, output.shape[axis]), classes.reshape(-1)
     if (type(target) is torch.Tensor and target.is_cpu and not is_tracked(target)) or is_at_hand(target):
         try:
             loss = cross_entropy(rows, classes, None, 0, _NO_INT32)
@@ -89,9 +90,8 @@ def op_sparse_categorical_crossentropy(target, output, from_logits, axis):
     else:
         inside = classes.clamp(0, rows.shape[1] - 1)
         loss = functional.cross_entropy(rows, inside, reduction="none").masked_fill(inside != classes, math.nan)
-    if output.ndim != 2:
-        loss = loss.reshape(output.shape[:axis] + output.shape[axis + 1 :])
-    return loss if from_logits else loss.to(dtype)
+    loss = loss if output.ndim == 2 else loss.view_as(labels)
+    return loss if from_logits else loss.type(dtype)
 
 
 _NO_INT32 = 1 << 40
@@ -99,7 +99,7 @@ _NO_INT32 = 1 << 40
 
 def op_ctc_loss(target, output, target_length, output_length, blank):
     (batch, _, _), most = output.shape, target.shape[1]
-    target, target_length = target.to(torch.int64), target_length.to(torch.int64)
+    target, target_length = target.long(), target_length.long()
     # a blank before, between and after the labels
     gap, count = torch.full((batch, 1), blank, device=target.device), 2 * most + 1
     states = torch.cat([torch.stack([torch.full_like(target, blank), target], 2).reshape(batch, 2 * most), gap], 1)
@@ -124,7 +124,7 @@ def op_ctc_decode(inputs, lengths, beam_width, top_paths, merge_repeated, blank)
         labels, scores = beam_search(inputs, lengths, beam_width, top_paths, blank)
     else:
         labels, scores = greedy(inputs, lengths, merge_repeated, blank)
-    return labels.to(torch.int32), scores
+    return labels.int(), scores
 
 
 def log_sum_exp(*logs):
@@ -169,7 +169,7 @@ def beam_search(inputs, lengths, width, paths, blank):
         follows = same.all(3) & (used[:, :, None] == used[:, None] + 1) & ~torch.isneginf(either)[:, :, None]
         joining = torch.take_along_dim(longer, last.clamp(min=0)[:, None].expand(batch, width, width), 2).mT
         joining = torch.where(follows, joining, -math.inf).amax(2)
-        longer = torch.where(follows.mT.to(now.dtype) @ again.to(now.dtype) > 0, -math.inf, longer)
+        longer = torch.where(follows.mT.type(now.dtype) @ again.type(now.dtype) > 0, -math.inf, longer)
         stay_blank = either + now[:, blank, None]
         stay_label = in_label + torch.where(last < 0, -math.inf, torch.take_along_dim(now, last.clamp(min=0), 1))
         stay_label = log_sum_exp(stay_label, joining)

@@ -36,12 +36,12 @@ def normalize_and_scale(x, mean, variance, offset, scale, axis, epsilon):
     """Subtract the mean, divide by the standard deviation, multiply by the scale and add the offset, along `axis`."""
     dtype, shape = x.dtype, [-1 if dim == axis else 1 for dim in range(x.ndim)]
     compute = torch.promote_types(dtype, torch.float32)
-    x, mean, variance, offset, scale = (t if t is None else t.to(compute) for t in (x, mean, variance, offset, scale))
+    x, mean, variance, offset, scale = (t if t is None else t.type(compute) for t in (x, mean, variance, offset, scale))
     factor = torch.rsqrt(variance.reshape(shape) + epsilon)
     if scale is not None:
         factor = factor * scale.reshape(shape)
     x = (x - mean.reshape(shape)) * factor
-    return (x if offset is None else x + offset.reshape(shape)).to(dtype)
+    return (x if offset is None else x + offset.reshape(shape)).type(dtype)
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon):
@@ -60,8 +60,8 @@ def by_layer_norm(layer_norm, x, gamma, beta, axis, epsilon):
     ):
         return layer_norm(x, gamma, beta, shape, epsilon)
     if x.dtype in (torch.float16, torch.bfloat16):  # the product with gamma may overflow where the sum does not
-        wide = (t if t is None else t.to(torch.float32) for t in (x, gamma, beta))
-        return by_layer_norm(layer_norm, *wide, axis, epsilon).to(x.dtype)
+        wide = (t if t is None else t.float() for t in (x, gamma, beta))
+        return by_layer_norm(layer_norm, *wide, axis, epsilon).type(x.dtype)
     gamma, beta = fit_parameter(gamma, x, axis, "gamma"), fit_parameter(beta, x, axis, "beta")
     x = apply_to_last(lambda x, shape: layer_norm(x, None, None, shape, epsilon), x, axis)
     x = x if gamma is None else x * gamma
@@ -97,10 +97,10 @@ def op_rms_normalization(x, scale, axis, epsilon):
 def normalize(x, axis, order, epsilon):
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     largest = x.detach().abs().amax(axis, True)
-    small = x / torch.where(largest == 0, 1, largest)
+    is_none = largest == 0
+    small = x / largest.masked_fill(is_none, 1)
     powers = small * small if order == 2 else small.abs() ** order
-    total = torch.sum(powers, axis, True) if axis else powers
-    total = torch.where(largest == 0, 1, total)
+    total = (torch.sum(powers, axis, True) if axis else powers).masked_fill(is_none, 1)
     length = torch.sqrt(total) if order == 2 else total ** (1 / order)
     return torch.where(largest * length < epsilon, x / epsilon, small / length)
 

@@ -166,5 +166,5 @@ def average_in_wider_dtype(average, x):
     if x.is_complex():
         return torch.complex(average(x.real), average(x.imag))
     if x.dtype in (torch.float16, torch.bfloat16) and x.device.type == "cpu":
-        return average(x.float()).to(x.dtype)
+        return average(x.float()).type(x.dtype)
     return average(x)

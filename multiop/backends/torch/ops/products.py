@@ -36,11 +36,11 @@ def op_tensordot(x1, x2, axes):
 
 def product_of(fn, *xs):
     if xs[0].dtype is torch.bool:  # NumPy's product of bools is `or` over `and`
-        return product_of(fn, *[x.to(torch.int32) for x in xs]) != 0
+        return product_of(fn, *[x.int() for x in xs]) != 0
     if len(xs) == 2 and not (xs[0].is_cpu or xs[0].is_floating_point() or xs[0].is_complex()):
         return product_of_parts(fn, *xs)
     y = in_wider_dtype(fn, *xs)
-    return y if y.is_floating_point() else y.to(xs[0].dtype)  # torch.einsum returns int64 for a trace of integers
+    return y if y.is_floating_point() else y.type(xs[0].dtype)  # torch.einsum returns int64 for a trace of integers
 
 
 def product_of_parts(fn, x1, x2):
@@ -50,12 +50,12 @@ def product_of_parts(fn, x1, x2):
     number = -(-size // width)
 
     def parts(x):
-        x = x.to(torch.int64)
+        x = x.long()
         shifted = [torch.bitwise_right_shift(x, width * k) for k in range(number)]
         return [*[(y & (2**width - 1)).double() for y in shifted[:-1]], shifted[-1].double()]
 
     total, rows, columns = 0, parts(x1), parts(x2)
     for i in range(number):
         for k in range(number - i):  # higher parts wrap around
-            total = total + torch.bitwise_left_shift(fn(rows[i], columns[k]).to(torch.int64), width * (i + k))
-    return total.to(dtype)
+            total = total + torch.bitwise_left_shift(fn(rows[i], columns[k]).long(), width * (i + k))
+    return total.type(dtype)

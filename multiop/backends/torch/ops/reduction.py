@@ -44,9 +44,9 @@ def op_sum(x, axis, keepdims):
     dims = args.axes(axis, x.ndim)
     dtype = ACCUMULATED.get(x.dtype, x.dtype)  # as it sums, PyTorch casts without a copy
     if not dims:
-        return x.to(dtype)
+        return x.type(dtype)
     if dtype in (torch.uint32, torch.uint64):  # PyTorch cannot sum these
-        return torch.sum(x.to(torch.int64), dims, keepdims).to(dtype)
+        return torch.sum(x.long(), dims, keepdims).type(dtype)
     if are_apart(x, dims):
         return functools.reduce(lambda x, dim: torch.sum(x, dim, keepdims), sorted(dims, reverse=True), x)
     return torch.sum(x, dims, keepdims, dtype=dtype)
@@ -153,7 +153,7 @@ def op_logsumexp(x, axis, keepdims):
         return torch.logsumexp(x, dims, keepdims) if dims else x
 
     if x.dtype is torch.float16 and math.prod(x.shape[dim] for dim in dims) > 60000:  # the sum would overflow
-        return op_logsumexp(x.to(torch.float32), axis, keepdims).to(x.dtype)
+        return op_logsumexp(x.float(), axis, keepdims).type(x.dtype)
     top = torch.amax(x, dims, keepdim=True)
     infinite = torch.isinf(top)
     shift = torch.where(infinite, 0, top.detach())
@@ -197,7 +197,7 @@ def product(x, dim, keepdim):
 
 
 def extremum(reduce, pairwise, x, axis, keepdims, initial):
-    x = put_together(x)
+    x = x if type(x) is torch.Tensor else put_together(x)
     if initial is None and is_float_along(x, axis):
         return reduce(x, axis, keepdims)
     # without dims, the gradient of a DTensor is NaN
@@ -220,5 +220,5 @@ def arg_extremum(reduce, x, axis, keepdims):
     axis = axis if axis is None else args.single_axis(axis, x.ndim)
     if not is_float(x):
         (x,) = reject_complex(x)
-        x = to_comparable(x.to(torch.uint8) if x.dtype is torch.bool else x)
+        x = to_comparable(x.type(torch.uint8) if x.dtype is torch.bool else x)
     return reduce(x, axis, keepdims).int()

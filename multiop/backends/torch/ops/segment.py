@@ -62,14 +62,14 @@ def segments(x, ids, num_segments):
 def sum_segments(x, ids, n):
     """Return the sum of each segment and of what is out of range; 16-bit floats are summed in float32."""
     wide = torch.float32 if x.dtype in (torch.float16, torch.bfloat16) else x.dtype
-    return torch.index_add(x.new_zeros((n + 1, *x.shape[1:]), dtype=wide), 0, ids, x.to(wide)).to(x.dtype)
+    return torch.index_add(x.new_zeros((n + 1, *x.shape[1:]), dtype=wide), 0, ids, x.type(wide)).type(x.dtype)
 
 
 def segment_extremum(reduce, x, ids, num_segments):
     ids, n = segments(x, ids, num_segments)
     (x,) = reject_complex(x)
     if x.dtype is torch.bool:
-        return segment_extremum(reduce, x.to(torch.uint8), ids, n).to(torch.bool)
+        return segment_extremum(reduce, x.type(torch.uint8), ids, n).bool()
     places = ids.reshape(-1, *[1] * (x.ndim - 1)).expand(x.shape)
     start = convert(dtypes.IDENTITY[dtype_name(x)][reduce == "amin"], dtype_name(x), x.device)
     top = in_comparable_dtype(
@@ -79,8 +79,8 @@ def segment_extremum(reduce, x, ids, num_segments):
         return top[:n]
     # the native gradient is NaN for the whole segment if one entry is NaN
     chosen = torch.isnan(x) | (x == top[ids])
-    share = torch.reciprocal(sum_segments(chosen.to(torch.promote_types(x.dtype, torch.float32)), ids, n))
-    share = share.to(x.dtype)[ids]
+    share = torch.reciprocal(sum_segments(chosen.type(torch.promote_types(x.dtype, torch.float32)), ids, n))
+    share = share.type(x.dtype)[ids]
     change = torch.where(torch.isinf(x), x, x - x.detach())
     change = sum_segments(torch.where(chosen, change, 0) * torch.where(chosen, share, 0), ids, n)
     return torch.where(torch.isfinite(top), top + change, torch.where(change == 0, top, change))[:n]

@@ -67,8 +67,11 @@ def op_squeeze(x, axis):
 def op_concatenate(xs, axis):
     xs = xs if type(xs) in (list, tuple) and xs else sequence(xs)
     xs = xs if are_alike(xs) else promote_all(*xs)
-    is_usual = type(axis) is int and -(ndim := xs[0].ndim) <= axis < ndim
-    return torch.cat(xs, axis if is_usual else args.single_axis(axis, xs[0].ndim))
+    ndim = xs[0].ndim
+    y = torch.cat(xs, axis if type(axis) is int and -ndim <= axis < ndim else args.single_axis(axis, ndim))
+    if y.ndim > 1 and len({*map(torch.Tensor.dim, xs)}) > 1:  # PyTorch leaves a tensor of shape (0,) out
+        raise errors.ArgumentError(f"xs must have the same number of dimensions, got {[*map(torch.Tensor.dim, xs)]}")
+    return y
 
 
 def op_stack(x, axis):

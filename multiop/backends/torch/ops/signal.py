@@ -20,13 +20,13 @@ def op_ifftn(x, s, axes, norm):
 def op_rfftn(x, s, axes, norm, is_pair):
     (x,) = reject_complex(floating(x))
     y = transform_with_empty_batch(torch.fft.rfftn, halves_to_float32(x), s, axes, norm)
-    return (y.real.to(x.dtype), y.imag.to(x.dtype)) if is_pair else y
+    return (y.real.type(x.dtype), y.imag.type(x.dtype)) if is_pair else y
 
 
 def op_irfftn(x, s, axes, norm):
     x, dtype = to_complex(x)
     y = transform_with_empty_batch(torch.fft.irfftn, x, s, axes, norm)
-    return y if dtype is None else y.to(dtype)
+    return y if dtype is None else y.type(dtype)
 
 
 def op_extract_sequences(x, sequence_length, sequence_stride):
@@ -36,7 +36,7 @@ def op_extract_sequences(x, sequence_length, sequence_stride):
 def of_complex(transform, x, s, axes, norm):
     x, dtype = to_complex(x)
     y = transform_with_empty_batch(transform, x, s, axes, norm) if axes else x
-    return y if dtype is None else (y.real.to(dtype), y.imag.to(dtype))
+    return y if dtype is None else (y.real.type(dtype), y.imag.type(dtype))
 
 
 def transform_with_empty_batch(transform, x, s, axes, norm):

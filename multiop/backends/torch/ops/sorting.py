@@ -47,7 +47,7 @@ def stable_sort_nan_last(x, dim, descending):
 def op_argsort(x, axis):
     if is_float_along(x, axis) and x.is_cpu:
         return torch.sort(x, dim=axis, stable=True)[1].int()
-    return stable_sort(*resolve_axis(*reject_complex(convert(x)), axis))[1].to(torch.int32)
+    return stable_sort(*resolve_axis(*reject_complex(convert(x)), axis))[1].int()
 
 
 def op_searchsorted(sorted_sequence, values, side):
@@ -55,7 +55,7 @@ def op_searchsorted(sorted_sequence, values, side):
     sorted_sequence, values = (x.contiguous() for x in operands)  # as PyTorch warns that it will
     args.rows(sorted_sequence.shape, values.shape)
     if sorted_sequence.dtype is torch.bool:
-        sorted_sequence, values = sorted_sequence.to(torch.uint8), values.to(torch.uint8)
+        sorted_sequence, values = sorted_sequence.type(torch.uint8), values.type(torch.uint8)
     if not values.is_floating_point():
         return torch.searchsorted(sorted_sequence, values, side=side, out_int32=True)
     nan = torch.isnan(sorted_sequence)  # at which PyTorch takes a wrong turn
@@ -69,7 +69,7 @@ def op_top_k(x, k, sorted):
     (x,) = reject_complex(convert(x))
     args.within_last(k, x.shape)
     values, indices = stable_sort(x, -1, descending=True)
-    return values[..., :k], indices[..., :k].to(torch.int32)
+    return values[..., :k], indices[..., :k].int()
 
 
 def op_digitize(x, bins):
@@ -86,7 +86,7 @@ def op_digitize(x, bins):
 def op_bincount(x, weights, minlength):
     x = to_index_integers(x)
     if weights is None:
-        return torch.bincount(x, minlength=minlength).to(torch.int32)
+        return torch.bincount(x, minlength=minlength).int()
     if is_compiling():  # in a graph, only an operation can compute a size that depends on values
         number = torch.bincount(x, minlength=minlength).shape[0]
     elif bool((x < 0).any()):

@@ -42,7 +42,7 @@ def i0(x):
     far_out = torch.exp(torch.where(beyond, 0, level)) * series
     near = torch.special.i0(torch.where((x == 0) | far, 1, x))
     # a square has the right derivatives at 0, where those of torch.special.i0 are wrong, and goes to infinity
-    ends = 1 + torch.where(beyond, math.inf, 0.25).to(x.dtype) * torch.where((x == 0) | beyond, x * x, 1)
+    ends = 1 + torch.where(beyond, math.inf, 0.25).type(x.dtype) * torch.where((x == 0) | beyond, x * x, 1)
     return torch.where((x == 0) | beyond, ends, torch.where(far, far_out, near))
 
 
