@@ -23,7 +23,7 @@ from multiop.testing._tolerances import AGREEMENT_ULPS, eps, farthest, relative_
 
 from . import _causes, _expressions, _io, _map, _objects, _weights
 from ._port import Port, is_of_jax, weights_of
-from ._reference import Array, Record, Reference, cotangents_from, is_inexact
+from ._reference import NUDGE_ULPS, NUDGES, Array, Record, Reference, cotangents_from, is_inexact, nudged
 from ._taps import Perturbed, Recorder, Replaced, recording
 
 Arranged: TypeAlias = Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]]
@@ -34,7 +34,6 @@ SINGLE, WHOLE = "single step", "end to end"
 VALUE, GRADIENT, PARAMETER, INPUT, STATE = "value", "gradient", "parameter gradient", "input gradient", "statistics"
 OK, DIFFERS, VACUOUS = "ok", "differs", "vacuous"
 OUTPUT = "output"
-NUDGES, NUDGE_ULPS = 3, 8.0  # how often, and how far, inputs are moved to see what rounding does to a gradient
 ROUNDING_SHARE = 4.0  # a difference of this many times the largest movement may be rounding too
 
 
@@ -338,8 +337,10 @@ def compare(
         """Return the gradients of the reference where its inputs differ by a few roundings."""
         moved = []
         for n in range(NUDGES):
-            nudged, unseen = run([_nudge(x, n) for x in given]), Comparison("", [], [])
-            moved.append((nudged, _by_candidate_names(reference, nudged, params, state, weight_map, unseen)[0]))
+            other, unseen = run([nudged(x, n) for x in given]), Comparison("", [], [])
+            moved.append(
+                (other, _by_candidate_names(reference, other, params, state, weight_map, unseen)[0])
+            )
         return moved
 
     for backend in backends or [multiop.backend()]:
@@ -906,14 +907,6 @@ class _Run:
                 self.explain(check, wanted, computed, n)
                 checks.append(check)
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
-
-
-def _nudge(x: Array, seed: int) -> Array:
-    """Return an array whose entries are a few roundings away."""
-    if not is_inexact(x):
-        return x
-    signs = np.random.default_rng([seed, x.size]).choice([-1.0, 1.0], x.shape)
-    return (x * (1 + NUDGE_ULPS * eps(x.dtype) * signs)).astype(x.dtype)
 
 
 def _of_all_calls(name: str) -> str:

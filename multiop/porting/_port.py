@@ -19,6 +19,7 @@ import numpy as np
 import multiop
 from multiop import errors, tree as _tree
 from multiop.porting import _expressions, _files, _graph, _io, _map, _objects, _printing, _prove, _rows, _weights
+from multiop.porting._reference import nudged
 from multiop.testing import _html
 
 _READERS = {
@@ -59,7 +60,7 @@ class Port:
         self.name, self.source, self.params, self.state = name, source, params, state
         self._about, self.map = about, weight_map
         self.original: Any = None  # while it is at hand: the model and what it was traced with
-        self.unrecorded: Any = None  # weights with which the original has not computed anything yet
+        self.weights: Any = None  # what the original computes with, if not with its own
         scope: dict[str, Any] = {}  # without __name__, by which torch.compile would import it
         exec(compile(source, f"<{name}.py>", "exec"), scope)
         self._function: Callable[..., Any] = scope[name]
@@ -143,11 +144,38 @@ class Port:
         return [training for training in (False, True) if _RECORDS[training] in self._about]
 
     def _complete(self) -> None:
-        """Let the original compute with other weights, if it is at hand."""
-        if self.original is not None and self.unrecorded is not None:
-            weights, self.unrecorded = self.unrecorded, None
-            with _holding(self.original[0], weights) as model:
-                _record(self, self._about, model)
+        """Let the original compute, if it is at hand and has not done so."""
+        if self.original is not None and not {*_RECORDS.values(), "raised"} & self._about.keys():
+            self._record(self._about)
+
+    def _record(self, about: dict[str, Any], change: Callable[[Any], Any] | None = None) -> None:
+        """Put down what the original computes, of inputs that are changed or not."""
+        model, reader, inputs, keywords, examples = self.original
+        params, kept = _weights.flat(self.params), _weights.flat(self.state)
+        for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
+            about["given"] = _example_values(examples, about["inputs"], kinds)
+            drawn = self.inputs() if change is None else tuple(map(change, self.inputs()))
+            args, named = _objects.close_objects(self._arguments(drawn), (inputs, keywords))
+            options: dict[str, Any] = {"keywords": named} if named else {}
+            try:
+                with _holding(model, self.weights) as held:
+                    for mode in about["modes"]:
+                        if not self.draws(mode):
+                            made = reader.run(held, tuple(args), _prove.weights, training=mode, **options)
+                            # other state is constants
+                            own = kept | {path: leaf for path, leaf in made[2].items() if path in kept}
+                            about[_RECORDS[mode]] = _prove.digest(*made[:2], own, params)
+            except Exception as error:
+                about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
+                continue
+            about.pop("raised", None)
+            break
+
+    def rounded(self, training: bool, seed: int | None) -> dict[str, Any]:
+        """Return what the original computes now, as `recorded`, where its inputs move by some roundings or none."""
+        about = dict(self._about)
+        self._record(about, None if seed is None else functools.partial(nudged, seed=seed))
+        return about[_RECORDS[training]]  # type: ignore[no-any-return]
 
     def draws(self, training: bool) -> bool:
         """Say whether random numbers are drawn in training, or in evaluation."""
@@ -256,7 +284,7 @@ class Port:
         records = (*_RECORDS.values(), "raised")
         about = {name: entry for name, entry in self._about.items() if name not in records}
         port = Port(self.name, self.source, params, state, about, self.map)
-        port.original, port.unrecorded = self.original, weights
+        port.original, port.weights = self.original, weights
         return port
 
     def as_module(self, framework: str, **options: Any) -> Any:
@@ -456,34 +484,16 @@ def trace(
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     port.original = (model, reader, inputs, keywords or {}, _in_order(graph, inputs, keywords or {}))
-    _record(port, about, model)
+    port._complete()
     return port
-
-
-def _record(port: Port, about: dict[str, Any], model: Any) -> None:
-    """Put down what the original of a port computes."""
-    _, reader, inputs, keywords, examples = port.original
-    params, kept = _weights.flat(port.params), _weights.flat(port.state)
-    for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
-        about["given"] = _example_values(examples, about["inputs"], kinds)
-        args, named = _objects.close_objects(port._arguments(port.inputs()), (inputs, keywords))
-        options: dict[str, Any] = {"keywords": named} if named else {}
-        try:
-            for mode in about["modes"]:
-                if not port.draws(mode):
-                    outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
-                    own = kept | {path: leaf for path, leaf in state.items() if path in kept}  # others are constants
-                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, params)
-        except Exception as error:
-            about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
-            continue
-        about.pop("raised", None)
-        break
 
 
 @contextlib.contextmanager
 def _holding(model: Any, weights: Any) -> Iterator[Any]:
-    """Give a model with other weights; one that is changed in place gets its own back."""
+    """Give a model with other weights, if any; one that is changed in place gets its own back."""
+    if weights is None:
+        yield model
+        return
     holder = weights_of(model)
     before = _io.read_weights(holder)
     made = _io.write_weights(holder, weights, cast=True, partial=True)
