@@ -338,9 +338,7 @@ def compare(
         moved = []
         for n in range(NUDGES):
             other, unseen = run([nudged(x, n) for x in given]), Comparison("", [], [])
-            moved.append(
-                (other, _by_candidate_names(reference, other, params, state, weight_map, unseen)[0])
-            )
+            moved.append((other, _by_candidate_names(reference, other, params, state, weight_map, unseen)[0]))
         return moved
 
     for backend in backends or [multiop.backend()]:

@@ -158,7 +158,7 @@ class Port:
             args, named = _objects.close_objects(self._arguments(drawn), (inputs, keywords))
             options: dict[str, Any] = {"keywords": named} if named else {}
             try:
-                with _holding(model, self.weights) as held:
+                with contextlib.nullcontext(model) if self.weights is None else _holding(model, self.weights) as held:
                     for mode in about["modes"]:
                         if not self.draws(mode):
                             made = reader.run(held, tuple(args), _prove.weights, training=mode, **options)
@@ -490,10 +490,7 @@ def trace(
 
 @contextlib.contextmanager
 def _holding(model: Any, weights: Any) -> Iterator[Any]:
-    """Give a model with other weights, if any; one that is changed in place gets its own back."""
-    if weights is None:
-        yield model
-        return
+    """Give a model with other weights; one that is changed in place gets its own back."""
     holder = weights_of(model)
     before = _io.read_weights(holder)
     made = _io.write_weights(holder, weights, cast=True, partial=True)

@@ -442,9 +442,7 @@ def is_hole(expression: Expression) -> bool:
     return expression is not None and not isinstance(expression, str) and _graph.is_literal(expression)
 
 
-def _structure(
-    region: Region, packs: dict[int, list[Value]] | None = None, inside: Inside = _nodes_of
-) -> tuple[Any, ...]:
+def _structure(region: Region, packs: dict[int, list[Value]] | None = None, inside: Inside = _nodes_of) -> Any:
     """Return what instances of one function have in common: everything but the values of literals."""
     numbers = {id(value): f"input {i}" for i, value in enumerate(region.inputs)}
 

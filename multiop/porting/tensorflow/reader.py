@@ -864,10 +864,8 @@ class _Reader:
         for name, count in inputs_of(operation.node):
             words = [word(next(edges)) for _ in range(1 if count is None else count)]
             given.append(f"{name}={words[0] if count is None else '[' + ', '.join(words) + ']'}")
-        named, taken = (
-            {edge.partition("=")[0] for edge in given},
-            set(inspect.signature(function).parameters) - {"name"},
-        )
+        named = {edge.partition("=")[0] for edge in given}
+        taken = set(inspect.signature(function).parameters) - {"name"}
         if not named <= taken:
             raise Untranslated(reason)
         given += [
@@ -1264,12 +1262,10 @@ class _Reader:
             return None
 
 
-def _between(
-    listed_all: list[Operation], arguments: list[Edge], results: list[Edge]
-) -> tuple[list[Operation], list[Edge]]:
+def _between(every: list[Operation], arguments: list[Edge], results: list[Edge]) -> tuple[list[Operation], list[Edge]]:
     """Return the operations that lead from arguments to results, in order, and the other tensors that these take."""
     inside = set(map(id, arguments))
-    for operation in listed_all:
+    for operation in every:
         if any(id(edge) in inside for edge in operation.inputs):
             inside.update(map(id, operation.outputs))
     own = set(map(id, arguments))
