@@ -142,10 +142,8 @@ class Comparison:
     def to_json(self) -> str:
         """Return everything as one JSON object."""
         said = {"reference": self.reference, "agree": self.agree, "verdict": self.verdict, "cause": self.cause}
-        said |= {
-            "first_difference": (first := self.first_difference) and first.layer,
-            "not_compared": self.not_compared,
-        }
+        first = self.first_difference
+        said |= {"first_difference": first and first.layer, "not_compared": self.not_compared}
         checks = [dataclasses.asdict(check) for check in self.checks]
         for check in checks:  # JSON has no infinity
             check |= {key: value if np.isfinite(value := check[key]) else None for key in ("error", "allowed")}
@@ -874,10 +872,8 @@ class _Run:
         """Compare the values and gradients of the whole, where errors add up."""
         order = self.in_order(shared)
         for depth, name in enumerate(order, 1):
-            record = shared[name]
-            checks.append(
-                self.check(WHOLE, record.name, VALUE, record.name, record.value, self.back(values[name]), depth)
-            )
+            record, computed = shared[name], self.back(values[name])
+            checks.append(self.check(WHOLE, record.name, VALUE, record.name, record.value, computed, depth))
         depth = len(order) + 1
         self.outputs(WHOLE, outputs, checks, depth)
         weights = self.reference.cotangents

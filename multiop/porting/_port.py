@@ -162,9 +162,9 @@ class Port:
                     for mode in about["modes"]:
                         if not self.draws(mode):
                             made = reader.run(held, tuple(args), _prove.weights, training=mode, **options)
-                            # other state is constants
-                            own = kept | {path: leaf for path, leaf in made[2].items() if path in kept}
-                            about[_RECORDS[mode]] = _prove.digest(*made[:2], own, params)
+                            outputs, gradients, state = made
+                            own = kept | {path: leaf for path, leaf in state.items() if path in kept}  # not constants
+                            about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, params)
             except Exception as error:
                 about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
                 continue
@@ -175,7 +175,7 @@ class Port:
         """Return what the original computes now, as `recorded`, where its inputs move by some roundings or none."""
         about = dict(self._about)
         self._record(about, None if seed is None else functools.partial(nudged, seed=seed))
-        return about[_RECORDS[training]]  # type: ignore[no-any-return]
+        return about[_RECORDS[training]]
 
     def draws(self, training: bool) -> bool:
         """Say whether random numbers are drawn in training, or in evaluation."""

@@ -117,10 +117,10 @@ def _carried(block: Body, before: Statement, after: Statement) -> int | None:
     results = before.outputs[: before.results]
     place = next((n for n, result in enumerate(results) if len(changed) == 1 and result is changed[0][1]), None)
     statements: Any = block.nodes
-    uses = [value for each in statements if each is not after for value in _graph.values(each.expression)]
-    uses += _graph.values(block.outputs)
-    uses += [] if place is None else [value for value in _graph.values(after.expression) if value is not results[place]]
-    is_alone = place is not None and isinstance(changed[0][0], Value) and not set(results) & set(uses)
+    others = [*(each.expression for each in statements if each is not after), block.outputs]
+    uses = {value for expression in others for value in _graph.values(expression)}
+    uses |= {value for value in _graph.values(after.expression) if place is None or value is not results[place]}
+    is_alone = place is not None and isinstance(changed[0][0], Value) and not uses & set(results)
     return place if is_alone else None
 
 

@@ -269,9 +269,8 @@ class Sizes:
         """Return the polynomial with whole coefficients that passes through the points, or their only number."""
         if len(set(sizes)) == 1:
             return int(sizes[0])
-        rows = [
-            [float(np.prod([self.values[s][i] for s in term])) for term in self.monomials] for i in range(self.count)
-        ]
+        points = range(self.count)
+        rows = [[float(np.prod([self.values[s][i] for s in term])) for term in self.monomials] for i in points]
         scale = np.max(rows, 0)
         solution, *_ = np.linalg.lstsq(np.array(rows) / scale, np.array(sizes, "float64"), rcond=None)
         whole = [int(coefficient) for coefficient in np.rint(solution / scale)]
