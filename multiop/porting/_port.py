@@ -140,10 +140,10 @@ class Port:
     @property
     def modes(self) -> list[bool]:
         """The values of `training` that `prove` can compare: those of which it is recorded what the original does."""
-        self._complete()
+        self.complete()
         return [training for training in (False, True) if _RECORDS[training] in self._about]
 
-    def _complete(self) -> None:
+    def complete(self) -> None:
         """Let the original compute, if it is at hand and has not done so."""
         if self.original is not None and not {*_RECORDS.values(), "raised"} & self._about.keys():
             self._record(self._about)
@@ -190,7 +190,7 @@ class Port:
         Raises:
             ArgumentError: Nothing is recorded of this mode.
         """
-        self._complete()
+        self.complete()
         if training in self.modes:
             return self._about[_RECORDS[training]]
         self._check_mode(training)
@@ -329,7 +329,7 @@ class Port:
         """
         if to is not None:
             _check_framework(to)
-        self._complete()
+        self.complete()
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.name}.py").write_text(self.source, encoding="utf-8")
@@ -484,7 +484,7 @@ def trace(
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     port.original = (model, reader, inputs, keywords or {}, _in_order(graph, inputs, keywords or {}))
-    port._complete()
+    port.complete()
     return port
 
 
