@@ -57,7 +57,7 @@ def _of_value(record: Record, computed: Array, earlier: Sequence[Record]) -> str
     """Return why the output of a layer differs."""
     record, computed = _one_example(record, computed)
     wanted, computed = _wide(record.value), _wide(computed)
-    tolerance = _tolerance(record.value)
+    tolerance = max(1e4 * max(eps(record.value.dtype), 1e-16), 1e-11)
     for told, compute in itertools.chain(_of_kind(record, tolerance), _of_any(record, wanted, computed, earlier)):
         try:
             with np.errstate(all="ignore"):
@@ -89,10 +89,6 @@ def _one_example(record: Record, computed: Array) -> tuple[Record, Array]:
 
 def _wide(x: Array) -> Array:
     return x.astype(np.complex128 if x.dtype.kind == "c" else np.float64)
-
-
-def _tolerance(value: Array) -> float:
-    return max(1e4 * max(eps(value.dtype), 1e-16), 1e-11)
 
 
 def _is_like(x: Array, other: Array, tolerance: float) -> bool:

@@ -23,7 +23,7 @@ from multiop.testing._tolerances import AGREEMENT_ULPS, eps, farthest, relative_
 
 from . import _causes, _expressions, _io, _map, _objects, _weights
 from ._port import Port, is_of_jax, weights_of
-from ._reference import Array, Record, Reference, cotangents_from, is_inexact
+from ._reference import NUDGE_ULPS, NUDGES, Array, Record, Reference, cotangents_from, is_inexact, nudged
 from ._taps import Perturbed, Recorder, Replaced, recording
 
 Arranged: TypeAlias = Callable[[Sequence[Any]], tuple[list[Any], dict[str, Any]]]
@@ -34,7 +34,6 @@ SINGLE, WHOLE = "single step", "end to end"
 VALUE, GRADIENT, PARAMETER, INPUT, STATE = "value", "gradient", "parameter gradient", "input gradient", "statistics"
 OK, DIFFERS, VACUOUS = "ok", "differs", "vacuous"
 OUTPUT = "output"
-NUDGES, NUDGE_ULPS = 3, 8.0  # how often, and how far, inputs are moved to see what rounding does to a gradient
 ROUNDING_SHARE = 4.0  # a difference of this many times the largest movement may be rounding too
 
 
@@ -143,10 +142,8 @@ class Comparison:
     def to_json(self) -> str:
         """Return everything as one JSON object."""
         said = {"reference": self.reference, "agree": self.agree, "verdict": self.verdict, "cause": self.cause}
-        said |= {
-            "first_difference": (first := self.first_difference) and first.layer,
-            "not_compared": self.not_compared,
-        }
+        first = self.first_difference
+        said |= {"first_difference": first and first.layer, "not_compared": self.not_compared}
         checks = [dataclasses.asdict(check) for check in self.checks]
         for check in checks:  # JSON has no infinity
             check |= {key: value if np.isfinite(value := check[key]) else None for key in ("error", "allowed")}
@@ -338,8 +335,8 @@ def compare(
         """Return the gradients of the reference where its inputs differ by a few roundings."""
         moved = []
         for n in range(NUDGES):
-            nudged, unseen = run([_nudge(x, n) for x in given]), Comparison("", [], [])
-            moved.append((nudged, _by_candidate_names(reference, nudged, params, state, weight_map, unseen)[0]))
+            other, unseen = run([nudged(x, n) for x in given]), Comparison("", [], [])
+            moved.append((other, _by_candidate_names(reference, other, params, state, weight_map, unseen)[0]))
         return moved
 
     for backend in backends or [multiop.backend()]:
@@ -875,10 +872,8 @@ class _Run:
         """Compare the values and gradients of the whole, where errors add up."""
         order = self.in_order(shared)
         for depth, name in enumerate(order, 1):
-            record = shared[name]
-            checks.append(
-                self.check(WHOLE, record.name, VALUE, record.name, record.value, self.back(values[name]), depth)
-            )
+            record, computed = shared[name], self.back(values[name])
+            checks.append(self.check(WHOLE, record.name, VALUE, record.name, record.value, computed, depth))
         depth = len(order) + 1
         self.outputs(WHOLE, outputs, checks, depth)
         weights = self.reference.cotangents
@@ -906,14 +901,6 @@ class _Run:
                 self.explain(check, wanted, computed, n)
                 checks.append(check)
         checks += self.parameters(WHOLE, of_params, gradients, shared, 2 * depth)
-
-
-def _nudge(x: Array, seed: int) -> Array:
-    """Return an array whose entries are a few roundings away."""
-    if not is_inexact(x):
-        return x
-    signs = np.random.default_rng([seed, x.size]).choice([-1.0, 1.0], x.shape)
-    return (x * (1 + NUDGE_ULPS * eps(x.dtype) * signs)).astype(x.dtype)
 
 
 def _of_all_calls(name: str) -> str:

@@ -242,9 +242,7 @@ def unfold(expression: Expression) -> Unfolded | None:
             lambda parts: Call(function, tuple(parts[:count]), tuple(zip(names, parts[count:], strict=True))),
         )
     if isinstance(expression, Apply):
-        return Unfolded(
-            ("apply",), (expression.function, *expression.args), lambda parts: Apply(parts[0], tuple(parts[1:]))
-        )
+        return Unfolded(("apply",), (expression.function, *expression.args), lambda new: Apply(new[0], tuple(new[1:])))
     if isinstance(expression, Limit):
         told, name = expression.function, expression.name
         return Unfolded(("limit", told, name), (expression.dtype,), lambda parts: Limit(told, parts[0], name))

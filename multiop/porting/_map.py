@@ -442,13 +442,10 @@ def ways_between(source: Layer, target: Layer) -> dict[str, list[Expression]]:
                         options.append(expression)
     for leaf, shape in target.leaves.items():  # what no layout knows must have the same name and shape
         same = source.leaves.get(leaf) == shape
-        if same and target.names[leaf] not in ways and (not source.layouts or not target.layouts or _is_extra(leaf)):
+        is_extra = leaf not in _layouts.ROLES and leaf.rpartition(".")[2] not in ("kernel", "embedding", "embeddings")
+        if same and target.names[leaf] not in ways and (not source.layouts or not target.layouts or is_extra):
             ways[target.names[leaf]] = [Name(source.names[leaf])]
     return ways
-
-
-def _is_extra(leaf: str) -> bool:
-    return leaf not in _layouts.ROLES and leaf.rpartition(".")[2] not in ("kernel", "embedding", "embeddings")
 
 
 def _through(before: list[_layouts.Form], after: list[_layouts.Form], target: Layer) -> Iterable[dict[str, Expression]]:

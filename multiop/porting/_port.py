@@ -19,6 +19,7 @@ import numpy as np
 import multiop
 from multiop import errors, tree as _tree
 from multiop.porting import _expressions, _files, _graph, _io, _map, _objects, _printing, _prove, _rows, _weights
+from multiop.porting._reference import nudged
 from multiop.testing import _html
 
 _READERS = {
@@ -59,7 +60,7 @@ class Port:
         self.name, self.source, self.params, self.state = name, source, params, state
         self._about, self.map = about, weight_map
         self.original: Any = None  # while it is at hand: the model and what it was traced with
-        self.unrecorded: Any = None  # weights with which the original has not computed anything yet
+        self.weights: Any = None  # what the original computes with, if not with its own
         scope: dict[str, Any] = {}  # without __name__, by which torch.compile would import it
         exec(compile(source, f"<{name}.py>", "exec"), scope)
         self._function: Callable[..., Any] = scope[name]
@@ -139,15 +140,42 @@ class Port:
     @property
     def modes(self) -> list[bool]:
         """The values of `training` that `prove` can compare: those of which it is recorded what the original does."""
-        self._complete()
+        self.complete()
         return [training for training in (False, True) if _RECORDS[training] in self._about]
 
-    def _complete(self) -> None:
-        """Let the original compute with other weights, if it is at hand."""
-        if self.original is not None and self.unrecorded is not None:
-            weights, self.unrecorded = self.unrecorded, None
-            with _holding(self.original[0], weights) as model:
-                _record(self, self._about, model)
+    def complete(self) -> None:
+        """Let the original compute, if it is at hand and has not done so."""
+        if self.original is not None and not {*_RECORDS.values(), "raised"} & self._about.keys():
+            self._record(self._about)
+
+    def _record(self, about: dict[str, Any], change: Callable[[Any], Any] | None = None) -> None:
+        """Put down what the original computes, of inputs that are changed or not."""
+        model, reader, inputs, keywords, examples = self.original
+        params, kept = _weights.flat(self.params), _weights.flat(self.state)
+        for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
+            about["given"] = _example_values(examples, about["inputs"], kinds)
+            drawn = self.inputs() if change is None else tuple(map(change, self.inputs()))
+            args, named = _objects.close_objects(self._arguments(drawn), (inputs, keywords))
+            options: dict[str, Any] = {"keywords": named} if named else {}
+            try:
+                with contextlib.nullcontext(model) if self.weights is None else _holding(model, self.weights) as held:
+                    for mode in about["modes"]:
+                        if not self.draws(mode):
+                            made = reader.run(held, tuple(args), _prove.weights, training=mode, **options)
+                            outputs, gradients, state = made
+                            own = kept | {path: leaf for path, leaf in state.items() if path in kept}  # not constants
+                            about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, params)
+            except Exception as error:
+                about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
+                continue
+            about.pop("raised", None)
+            break
+
+    def rounded(self, training: bool, seed: int | None) -> dict[str, Any]:
+        """Return what the original computes now, as `recorded`, where its inputs move by some roundings or none."""
+        about = dict(self._about)
+        self._record(about, None if seed is None else functools.partial(nudged, seed=seed))
+        return about[_RECORDS[training]]
 
     def draws(self, training: bool) -> bool:
         """Say whether random numbers are drawn in training, or in evaluation."""
@@ -162,7 +190,7 @@ class Port:
         Raises:
             ArgumentError: Nothing is recorded of this mode.
         """
-        self._complete()
+        self.complete()
         if training in self.modes:
             return self._about[_RECORDS[training]]
         self._check_mode(training)
@@ -256,7 +284,7 @@ class Port:
         records = (*_RECORDS.values(), "raised")
         about = {name: entry for name, entry in self._about.items() if name not in records}
         port = Port(self.name, self.source, params, state, about, self.map)
-        port.original, port.unrecorded = self.original, weights
+        port.original, port.weights = self.original, weights
         return port
 
     def as_module(self, framework: str, **options: Any) -> Any:
@@ -301,7 +329,7 @@ class Port:
         """
         if to is not None:
             _check_framework(to)
-        self._complete()
+        self.complete()
         folder = Path(directory)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / f"{self.name}.py").write_text(self.source, encoding="utf-8")
@@ -456,29 +484,8 @@ def trace(
     trees = _weights.nested(graph.params), _weights.nested(graph.state)
     port = Port(name, text, *trees, about, _map_from(model, *trees))
     port.original = (model, reader, inputs, keywords or {}, _in_order(graph, inputs, keywords or {}))
-    _record(port, about, model)
+    port.complete()
     return port
-
-
-def _record(port: Port, about: dict[str, Any], model: Any) -> None:
-    """Put down what the original of a port computes."""
-    _, reader, inputs, keywords, examples = port.original
-    params, kept = _weights.flat(port.params), _weights.flat(port.state)
-    for kinds in ("", "iub", "iubfcV"):  # a model may take no numbers but some: a permutation, lengths, variances
-        about["given"] = _example_values(examples, about["inputs"], kinds)
-        args, named = _objects.close_objects(port._arguments(port.inputs()), (inputs, keywords))
-        options: dict[str, Any] = {"keywords": named} if named else {}
-        try:
-            for mode in about["modes"]:
-                if not port.draws(mode):
-                    outputs, gradients, state = reader.run(model, tuple(args), _prove.weights, training=mode, **options)
-                    own = kept | {path: leaf for path, leaf in state.items() if path in kept}  # others are constants
-                    about[_RECORDS[mode]] = _prove.digest(outputs, gradients, own, params)
-        except Exception as error:
-            about["raised"] = f"it raised {type(error).__name__}: {str(error).strip()}".partition("\n")[0]
-            continue
-        about.pop("raised", None)
-        break
 
 
 @contextlib.contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 
 import multiop
 from multiop import errors, extend, ops, tree
-from multiop.porting import _graph, _weights
+from multiop.porting import _graph, _reference, _weights
 from multiop.porting._printing import limits
 from multiop.testing import _html
 from multiop.testing._shared_process import x64_mode_for
@@ -40,6 +40,8 @@ class Proof:
         vacuous: The parameters whose gradient is zero but for rounding, in the original and here, where the two
             rounding errors differ by more than the tolerance.
         form: Where structure, shapes or dtypes of parameters, outputs, gradients or state first differ; else empty.
+        moved: If the two differ, and the original is at hand: how far its own results move if its inputs move by 8
+            roundings; else 0.
     """
 
     backend: str
@@ -51,18 +53,26 @@ class Proof:
     state: float = 0.0
     vacuous: tuple[str, ...] = ()
     form: str = ""
+    moved: float = 0.0
+
+    @property
+    def distance(self) -> float:
+        """The largest difference of all."""
+        return max(self.value, self.gradient, self.state)
 
     @property
     def agrees(self) -> bool:
         """Whether the port agrees with the original; never where there was nothing to compare."""
-        return self.compared > 0 and not self.form and max(self.value, self.gradient, self.state) <= self.tolerance
+        return self.compared > 0 and not self.form and self.distance <= self.tolerance
 
     @property
     def hint(self) -> str:
         """What differs in form, or what to try where rounding to few digits may be all that differs; else empty."""
         if self.form:
             return self.form
-        is_close = self.tolerance < max(self.value, self.gradient, self.state) < _ROUNDED
+        if self.tolerance < self.distance <= self.moved:
+            return f"rounding does that: the original moves by {self.moved:.0e} if its inputs move by 8 roundings"
+        is_close = self.tolerance < self.distance < _ROUNDED
         if not is_close or self.tolerance <= _TOLERANCES["float64"]:
             return ""
         return "rounding may do that: trace the model in float64 and prove that, to tell it from a fault"
@@ -225,6 +235,21 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     form = form or (f"{new[0]} is a limit of a dtype: finfo(x.dtype) gives that of each" if new else "")
     if form:
         return Proof(backend, math.inf, math.inf, 0.0, 1, training, form=form)
+    dtypes.add(port.narrowest)  # what is computed in float32 has no more digits than that
+    compared = functools.partial(_compared, port, backend, training, expected, tolerance_of(dtypes))
+    proof = compared(computed_here)
+    if proof.agrees or proof.distance > _ROUNDED or port.original is None:
+        return proof
+    again, *others = [compared(port.rounded(training, seed)) for seed in (None, *range(_reference.NUDGES))]
+    # an original that has been trained since tells nothing
+    moved = max(each.distance for each in others) if again.agrees else 0.0
+    return dataclasses.replace(proof, moved=moved)
+
+
+def _compared(
+    port: Any, backend: str, training: bool, expected: dict[str, Any], tolerance: float, computed_here: dict[str, Any]
+) -> Proof:
+    """Compare two records."""
     pairs = list(zip(computed_here["outputs"], expected["outputs"], strict=True))
     named = {name: (computed_here["gradients"][name], wanted) for name, wanted in expected["gradients"].items()}
     slopes = list(named.values())
@@ -233,8 +258,6 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     floor = 1e-4 * max((pair[1] for _, pair in slopes), default=0.0)
     kinds = {name: leaf.dtype.kind for name, leaf in _weights.flat(port.state).items()}
     low = 1e-4 * max((wanted[1] for name, wanted in expected["state"].items() if kinds.get(name) != "i"), default=0.0)
-    dtypes.add(port.narrowest)  # what is computed in float32 has no more digits than that
-    tolerance = tolerance_of(dtypes)
     noise = _NOISE.get(tolerance, 0.0) * max((pair[1] for _, pair in slopes), default=0.0)
     vacuous = tuple(
         name for name, (a, b) in named.items() if max(a[1], b[1]) <= noise and _difference(a, b, floor) > tolerance
@@ -243,7 +266,7 @@ def prove(port: Any, backend: str | None = None, training: bool = False) -> Proo
     compared = ((pairs, 0.0), (slopes, floor), (states, low))
     value, gradient, new = (max((_difference(a, b, least) for a, b in xs), default=0.0) for xs, least in compared)
     count = sum(pair[1] > 0 for _, pair in [*pairs, *slopes])
-    return Proof(backend, value, gradient, tolerance, count, training, new, vacuous, form)
+    return Proof(backend, value, gradient, tolerance, count, training, new, vacuous)
 
 
 def tolerance_of(dtypes: Iterable[str]) -> float:

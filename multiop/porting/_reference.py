@@ -8,6 +8,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from multiop.testing._tolerances import eps
+
+NUDGES, NUDGE_ULPS = 3, 8.0  # how often, and how far, inputs are moved to see what rounding does
+
 Array: TypeAlias = np.ndarray[Any, Any]
 
 
@@ -78,6 +82,14 @@ def cotangents_from(seed: int) -> Cotangents:
 def is_inexact(x: Array) -> bool:
     """Return whether an array holds floats or complex numbers, NumPy's own or not."""
     return x.dtype.kind in "fc" or x.dtype.name in ("bfloat16",) or x.dtype.name.startswith("float8")
+
+
+def nudged(x: Array, seed: int) -> Array:
+    """Return an array whose entries are a few roundings away."""
+    if not is_inexact(x):
+        return x
+    signs = np.random.default_rng([seed, x.size]).choice([-1.0, 1.0], x.shape)
+    return (x * (1 + NUDGE_ULPS * eps(x.dtype) * signs)).astype(x.dtype)
 
 
 def number_call(name: str, counts: dict[str, int]) -> str:

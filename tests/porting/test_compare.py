@@ -388,6 +388,33 @@ def test_a_proof_in_few_digits_hints_at_more():
     assert not porting.Proof("jax", 0.0, 1e-5, 1e-4, 4).hint
 
 
+def test_a_proof_that_fails_tells_how_far_rounding_moves_the_original():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(64, 4, bias=False)
+
+        def forward(self, x):
+            return torch.sin(self.linear(x) * 1e8)  # the order of a sum decides the ninth digit
+
+    model = Model().double()
+    port = porting.trace(model, torch.randn(2, 64, dtype=torch.float64))
+    proof = porting.prove(port, "numpy")
+    assert not proof.agrees and proof.tolerance < proof.distance <= proof.moved
+    assert "the original moves by" in proof.hint
+    with torch.no_grad():
+        model.linear.weight += 1  # what has been trained since says nothing about what was traced
+    assert not porting.prove(port, "numpy").moved
+
+
+def test_a_fault_is_no_rounding():
+    model, x = torch.nn.Linear(3, 2).double(), torch.ones(4, 3, dtype=torch.float64)
+    port = porting.trace(model, x)
+    port.params["weight"] = port.params["weight"] * (1 + 1e-6)
+    proof = porting.prove(port, "numpy")
+    assert not proof.agrees and 0 < proof.moved < proof.distance and not proof.hint
+
+
 class Turned(torch.nn.Module):
     """Turns pairs of features by an angle of their place, as positions do: (i, i + n/2), or (2i, 2i + 1)."""
 

@@ -120,6 +120,30 @@ def test_what_is_computed_of_a_limit_is_that_of_the_dtype_at_run_time(made, trac
         np.testing.assert_allclose(seen, wanted, 2e-3 if dtype == "float16" else 2e-6)
 
 
+MASKS = {
+    "a share of the least": lambda x: torch.finfo(x.dtype).min * 0.9,
+    "a third of the least": lambda x: torch.finfo(x.dtype).min / 3,
+    "of the dtype, by a branch": lambda x: -3e4 if x.dtype == torch.float16 else -1e9,  # as Keras's layers have it
+}
+
+
+@pytest.mark.parametrize("traced", [torch.float64, torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("mask_of", MASKS.values(), ids=MASKS)
+def test_a_mask_that_float16_does_not_hold_is_finite_there(mask_of, traced):
+    class Model(torch.nn.Module):
+        def forward(self, x, mask):
+            y = torch.softmax(x.masked_fill(~mask, mask_of(x)), -1)
+            return y + torch.softmax(x + (1 - mask.to(x.dtype)) * mask_of(x), -1)
+
+    x, mask = torch.tensor([[1.0, -2.0, 3.0]] * 2), torch.tensor([[False] * 3, [True, False, True]])
+    port = porting.trace(Model(), x.to(traced), mask)
+    for dtype in ("float64", "float32", "float16"):
+        wanted = Model()(x.to(getattr(torch, dtype)), mask).numpy()
+        seen = ops.convert_to_numpy(port.function({}, {}, x.numpy().astype(dtype), mask.numpy())[0])
+        assert np.isfinite(wanted).all() and seen.dtype == dtype
+        np.testing.assert_allclose(seen, wanted, 2e-3 if dtype == "float16" else 1e-6)
+
+
 def test_a_limit_of_integers_and_numbers_that_are_none():
     class Model(torch.nn.Module):
         def forward(self, x, i):

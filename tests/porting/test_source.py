@@ -108,6 +108,38 @@ def test_an_item_belongs_to_what_two_submodules_have_in_common():
     assert [source.count(f"def {name}(") for name in ("block", "block_2", "block_3")] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("last", [2, 1])  # which of the blocks is asked for its inner result
+def test_a_function_returns_what_any_call_of_it_is_asked_for(last):
+    model = Model((BATCH, 8))
+    x = model.inputs[0]
+    for i in range(3):
+        x = block(model, x, f"layers.{i}")
+    inner = model.nodes[4 * last + 1].outputs[0]
+    source = model.source(model.add(Infix("*", x, inner), (BATCH, 8)))
+    assert source.count("def block") == 1
+    called = ['y, x = block(params["layers"][str(i)], x)', "return x * y, state"]
+    if last == 2:
+        assert body(source) == ["for i in range(3):", *called]
+    else:
+        alone = '_, x = block(params["layers"]["2"], x)'
+        assert body(source) == ["for i in range(2):", called[0], alone, called[1]]
+
+
+def test_a_block_that_is_given_what_differs_is_one_function():
+    """As of layers that call a module of the model around them."""
+    model = Model((BATCH, 8))
+    x = model.inputs[0]
+    for i in range(2):
+        outer = Scope(f"layers.{i}", f"layers.{i}", "Block", False)
+        turn = Scope(f"turn_{i}", f"turn_{i}", "Turn", False)
+        y = model.linear(x, f"layers.{i}.first", 8, outer)
+        for name in ("ops.relu", "ops.tanh", "ops.exp"):
+            y = model.add(call(name, y), (BATCH, 8), outer, turn)
+        x = model.add(Infix("+", x, y), (BATCH, 8), outer)
+    source = model.source(x)
+    assert source.count("def block") == source.count("def turn") == 1
+
+
 def test_a_loop_keeps_what_is_used_afterwards():
     model = Model((BATCH, 8), (BATCH, 8))
     x, y = model.inputs

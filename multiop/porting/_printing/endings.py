@@ -56,9 +56,8 @@ def write_endings(graph: Graph) -> Graph:
     def statement(node: Node) -> Node:
         update = None if node.update is None else path_of(node.update)
         scopes = tuple(map(scope, node.scopes))
-        return dataclasses.replace(
-            node, expression=_graph.rebuild(node.expression, change), scopes=scopes, update=update
-        )
+        expression = _graph.rebuild(node.expression, change)
+        return dataclasses.replace(node, expression=expression, scopes=scopes, update=update)
 
     return dataclasses.replace(
         graph,

@@ -9,7 +9,7 @@ import operator
 import re
 import sys
 import threading
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import numpy as np
@@ -80,7 +80,7 @@ def named(node: Node) -> Expression:
 
 
 @np.errstate(over="ignore")
-def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
+def _limit(number: Any, dtypes: Collection[str]) -> Expression:
     for dtype in dict.fromkeys(dtypes):
         if type(number) is int and dtype in ("int32", "int64"):
             function, info, names = "iinfo", multiop.iinfo(dtype), ("min", "max")
@@ -102,13 +102,16 @@ def _limit(number: Any, dtypes: Iterable[str]) -> Expression:
                 log, told = math.log(bound), _graph.call("math.log", limit)
                 if of(abs(number)) == of(abs(log)):
                     return told if number * log > 0 else Infix("*", told, -1)
-                size = round(min(number / bound, 1025)) if name == "eps" and math.isfinite(number) else 0
+                size = round(max(min(number / bound, 1025), 0)) if name == "eps" else 0
                 if 1 < size < 1025 and of(number) == of(bound * size):  # people write powers of 2, as 1 / 32768
                     return Infix("*", limit, size) if size & (size - 1) or name in _asked.get() else number
+    dtype = next((dtype for dtype in dtypes if dtype in _rows.FLOATS), "")
+    if dtype and -math.inf < number < -65504.0:  # a mask, which is -inf in float16
+        return _graph.call("max", number, Limit("finfo", DType(dtype, is_open=True), "min"))
     return number
 
 
-def written(source: str, dtypes: Iterable[str]) -> list[str]:
+def written(source: str, dtypes: Collection[str]) -> list[str]:
     """Return the numbers in a source that are limits of a dtype, as text: another dtype has others."""
     numbers = set(re.findall(r"(?<![\w.])\d+\.\d*(?:e[+-]?\d+)?|(?<![\w.])\d+e[+-]?\d+", source))
     return sorted(text for text in numbers if not isinstance(_limit(float(text), dtypes), float))

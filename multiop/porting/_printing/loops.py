@@ -29,10 +29,11 @@ def found_in(block: Body) -> list[Statement]:
     start = 0
     while start < len(statements):
         end = start + 1
-        while end < len(statements) and _follows(block, statements[end - 1], statements[end]):
+        place = _carried(block, *statements[start : end + 1]) if end < len(statements) else None
+        while end < len(statements) and place is not None and place == _carried(block, *statements[end - 1 : end + 1]):
             end += 1
         if end - start >= 2:
-            result.append(_loop(statements[start:end]))
+            result.append(_loop(statements[start:end], place=place or 0))
         else:
             while end < len(statements) and _grows(statements[end - 1], statements[end]):
                 end += 1
@@ -108,31 +109,33 @@ def _growing_loop(block: Body, start: int, end: int) -> list[Statement]:
     return [Statement([grown], list(init)), loop]
 
 
-def _follows(block: Body, before: Statement, after: Statement) -> bool:
-    """Say whether a statement does to the result of the one before it what that one does."""
-    if not _is_next(before, after) or before.results != 1:
-        return False
-    result = before.outputs[0]
-    statements: Any = block.nodes
-    others = [statement.expression for statement in statements if statement is not after]
-    if any(value is result for expression in (*others, block.outputs) for value in _graph.values(expression)):
-        return False
+def _carried(block: Body, before: Statement, after: Statement) -> int | None:
+    """Return which result of the one before it a statement does the same to, if no other is used."""
+    if not _is_next(before, after):
+        return None
     changed = [(a, b) for a, b in _operands(before, after) if a is not b]
-    return len(changed) == 1 and changed[0][1] is result and isinstance(changed[0][0], Value)
+    results = before.outputs[: before.results]
+    place = next((n for n, result in enumerate(results) if len(changed) == 1 and result is changed[0][1]), None)
+    statements: Any = block.nodes
+    others = [*(each.expression for each in statements if each is not after), block.outputs]
+    uses = {value for expression in others for value in _graph.values(expression)}
+    uses |= {value for value in _graph.values(after.expression) if place is None or value is not results[place]}
+    is_alone = place is not None and isinstance(changed[0][0], Value) and not uses & set(results)
+    return place if is_alone else None
 
 
-def _loop(steps: list[Statement], init: Expression = None) -> Statement:
+def _loop(steps: list[Statement], init: Expression = None, place: int = 0) -> Statement:
     first, last = steps[0], steps[-1]
     numbered = _numbered_path(first)
     assert numbered is not None
     call = first.expression
     if init is None:
         pairs = zip(call.args, steps[1].expression.args, strict=True)
-        init = next(a for a, b in pairs if b is first.outputs[0])
+        init = next(a for a, b in pairs if b is first.outputs[place])
     path = f"{numbered.before}{{i}}{numbered.behind}"
     args = tuple(Branch(arg.kind, path) if isinstance(arg, Branch) else arg for arg in call.args)
     numbers = range(numbered.number, numbered.number + len(steps))
-    made = Statement(list(last.outputs), Call(call.function, args, call.kwargs), carry=(init, last.outputs[0]))
+    made = Statement(list(last.outputs), Call(call.function, args, call.kwargs), carry=(init, last.outputs[place]))
     made.update = None if first.update is None else path
     made.loop = "".join(map(chr, numbers)) if numbered.is_letter else numbers
     return made

@@ -169,10 +169,11 @@ class Namer:
             uses = uses_of(statement.expression)
             dying = [value for value in uses if last.get(id(value)) == number and id(value) in alive]
             live = {name for key, name in alive.items() if last.get(key, -1) > number}
+            init, carried = statement.carry or (None, None)
             if statement.loop is not None:  # each step uses them
-                carried = None if statement.carry is None else statement.carry[0]
-                live |= {alive[id(value)] for value in uses if id(value) in alive and value is not carried}
-            for value in statement.outputs[: statement.results]:
+                live |= {alive[id(value)] for value in uses if id(value) in alive and value is not init}
+            # what is carried has the first choice
+            for value in sorted(statement.outputs[: statement.results], key=lambda value: value is not carried):
                 if value is None:
                     continue
                 if id(value) not in last:

@@ -56,7 +56,7 @@ def _take_apart(expression: Expression, take: Take, labels: list[Any]) -> Expres
     if is_call(expression, "ops.set_item"):
         x, key, *rest = expression.args
         labels += ["set_item", len(rest), *(name for name, _ in expression.kwargs)]
-        parts = as_key(key)
+        parts = key if isinstance(key, tuple) else (key,)
         taken = [_take_apart(part, take, labels) for part in (x, *rest)]
         bounded = _take_key_apart(parts, _with_bounds(parts, x), take, labels)
         return Call(expression.function, (taken[0], bounded if isinstance(key, tuple) else bounded[0], *taken[1:]))
@@ -66,11 +66,6 @@ def _take_apart(expression: Expression, take: Take, labels: list[Any]) -> Expres
         return expression
     labels.append((unfolded.label, len(unfolded.parts)))
     return unfolded.fold([_take_apart(part, take, labels) for part in unfolded.parts])
-
-
-def as_key(key: Any) -> tuple[Any, ...]:
-    """Return the key of an item as a tuple."""
-    return key if isinstance(key, tuple) else (key,)
 
 
 def _with_bounds(key: Sequence[Any], x: Expression) -> list[Any]:

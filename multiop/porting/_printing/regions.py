@@ -119,6 +119,7 @@ class Outline:
         assert root.function is not None
         self.root = root.function
         self.submodules = list(self._by_key.values())
+        self._share_outputs()
         for function in self._by_height():
             self._parametrize(function)
 
@@ -261,6 +262,17 @@ class Outline:
         function.instances.append(region)
         function.uses |= self._uses(region)
         return height
+
+    def _share_outputs(self) -> None:
+        """Let each call of a function return what any of them is asked for."""
+        for function in reversed(self._by_height()):  # a caller asks for more of what it calls
+            made = [[value for node in region.nodes() for value in node.outputs] for region in function.instances]
+            pairs = [(set(region.outputs), values) for region, values in zip(function.instances, made, strict=True)]
+            wanted = {n for asked, values in pairs for n, value in enumerate(values) if value in asked}
+            for region, values in zip(function.instances, made, strict=True):
+                region.outputs = [values[n] for n in sorted(wanted)]
+                for inner in self._submodules(region.items):
+                    inner.outputs = [*inner.outputs, *region.outputs]  # what is not its own is left out there
 
     def _uses(self, region: Region) -> set[str]:
         uses = set()
@@ -420,7 +432,7 @@ def alike(graph: Graph, nodes: list[Node], other: Graph, other_nodes: list[Node]
     forms = []
     for each, statements in ((graph, nodes), (other, other_nodes)):
         copy = dataclasses.replace(each, nodes=without_scopes(statements))
-        region = Region(None, list(simplify_graph(copy)), list(each.inputs), _graph.values(copy.outputs))
+        region = Region(None, [*simplify_graph(copy), Node([], copy.outputs)], list(each.inputs))
         forms.append((_structure(region), repr(_literals(region.items))))
     return forms[0] == forms[1]
 
@@ -430,9 +442,7 @@ def is_hole(expression: Expression) -> bool:
     return expression is not None and not isinstance(expression, str) and _graph.is_literal(expression)
 
 
-def _structure(
-    region: Region, packs: dict[int, list[Value]] | None = None, inside: Inside = _nodes_of
-) -> tuple[Any, ...]:
+def _structure(region: Region, packs: dict[int, list[Value]] | None = None, inside: Inside = _nodes_of) -> Any:
     """Return what instances of one function have in common: everything but the values of literals."""
     numbers = {id(value): f"input {i}" for i, value in enumerate(region.inputs)}
 
@@ -470,17 +480,18 @@ def _structure(
         listed: list[Any] = []
         for item in items:
             if isinstance(item, Region):
-                path = item.prefix.removeprefix(region.prefix)
+                has_leaves = item.function is not None and item.function.uses & {"params", "state", "name"}
+                path = item.prefix.removeprefix(region.prefix) if has_leaves else ""
                 listed.append((id(item.function), path, *map(token, item.inputs)))
             else:
                 update = None if item.update is None else item.update.removeprefix(region.prefix.rstrip(".")).strip(".")
                 listed.append((form(item.expression), update))
-            for value in item.outputs:
-                numbers[id(value)] = f"local {len(numbers)}"
+            for node in item.nodes() if isinstance(item, Region) else [item]:
+                for value in node.outputs:  # whether or not it is asked for
+                    numbers[id(value)] = f"local {len(numbers)}"
         return tuple(listed)
 
-    listed = forms(region.items)
-    return (len(region.inputs), *listed, "return", *map(token, region.outputs))
+    return (len(region.inputs), *forms(region.items))
 
 
 def _pattern_of(parameters: Expression) -> Any:

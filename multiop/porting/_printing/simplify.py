@@ -42,7 +42,7 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
             if expression.function == "ops.reshape":
                 return (
                     _as_channel_shuffle(expression, producers)
-                    or _merge_mean_and_reshape(expression, producers, counts)
+                    or _reshaped_mean(expression, producers, counts)
                     or expression
                 )
         if isinstance(expression, Item):
@@ -55,9 +55,7 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
             kept = _keep_reduced_axes(expression, producers, counts, scopes)
             return kept or _put_once(expression, producers, counts, scopes) or expression
         if _graph.is_call(expression, "ops.bitwise_and", "ops.logical_and"):
-            return next(
-                (b for a, b in itertools.permutations(expression.args) if _is_true(a, b, producers)), expression
-            )
+            return next((b for a, b in itertools.permutations(expression.args) if _is_one(a, b, producers)), expression)
         if _graph.is_call(expression, "ops.cond") and len(expression.args) > 3:
             return _without_operands(expression)
         return expression
@@ -185,9 +183,7 @@ def _as_channel_shuffle(expression: Call, producers: Mapping[int, Node]) -> Call
     return Call("channel_shuffle", (x, shape[1])) if is_same and shape[1] * shape[2] == x.shape[1] else None
 
 
-def _merge_mean_and_reshape(
-    expression: Call, producers: Mapping[int, Node], counts: collections.Counter[int]
-) -> Call | None:
+def _reshaped_mean(expression: Call, producers: Mapping[int, Node], counts: collections.Counter[int]) -> Call | None:
     """Return the mean without the axes that a reshape of it takes away, or with those that it puts back."""
     value, mean = expression.args[0], _producing_expression(expression.args[0], producers)
     if not _graph.is_call(mean, "ops.mean") or counts[id(value)] > 1:
@@ -239,7 +235,7 @@ def _put_once(
     return _rows.part(x, key)
 
 
-def _is_true(a: Expression, b: Expression, producers: Mapping[int, Node]) -> bool:
+def _is_one(a: Expression, b: Expression, producers: Mapping[int, Node]) -> bool:
     """Say whether `a` is True everywhere, so that `a & b` is the mask `b`."""
     made = _producing_expression(a, producers)
     is_one = _graph.is_call(made, "ops.ones") and isinstance(b, Value)

@@ -320,9 +320,8 @@ class _Lines:
             targets = f"{', '.join(name for name, _ in left)} = "
             text = f"{space}    {targets}{', '.join(map(self.text, values))}"
             is_short = len(left) > 1 and len(text) <= _WIDTH
-            body += (
-                [text] if is_short else laid_out(self.text, targets, values if left[1:] else values[0], "", indent + 4)
-            )
+            given = values if left[1:] else values[0]
+            body += [text] if is_short else laid_out(self.text, targets, given, "", indent + 4)
         self.text = around
         return [*lines, f"{space}for {self.text.name(loop.parameters[0])} in {numbers}:", *body]
 

@@ -579,15 +579,13 @@ class _Reader:
         return value if value.shape == out.shape else Wide(value, out.shape)
 
     def _expand_axes(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...]) -> Value:
-        kept = self._keep_reduced_axes(value, axes, shape, 0)
+        kept = self._keep_axes(value, axes, shape, 0)
         if kept is not None:
             return kept
         axis: Any = axes if len(axes) > 1 else axes[0] if axes[0] < len(shape) - 1 else -1
         return self.bind(call("ops.expand_dims", value, axis), Value(shape, value.dtype))
 
-    def _keep_reduced_axes(
-        self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...], depth: int
-    ) -> Value | None:
+    def _keep_axes(self, value: Value, axes: tuple[int, ...], shape: tuple[Any, ...], depth: int) -> Value | None:
         """Return a tensor with more axes by keeping those that its reductions remove, if it is made of such."""
         expression = self.made(value)
         if expression is value or depth > 6 or not isinstance(expression, (Call, Infix)):
@@ -606,7 +604,7 @@ class _Reader:
             return None
         replaced = {}
         for operand in operands:
-            kept = self._keep_reduced_axes(operand, axes, shape, depth + 1)
+            kept = self._keep_axes(operand, axes, shape, depth + 1)
             if kept is None:
                 return None
             replaced[id(operand)] = kept

@@ -185,12 +185,10 @@ class Sizes:
                     self._guard(*[f"{name} >= 1" for name in used])
                 return bool(decided)
         text = f"{size_text(a)} {operator} {size_text(b)}"
-        if not (assume or self.assume) or self._evaluate_condition(text, self.example) is None:
+        if not (assume or self.assume) or self._evaluate(text, self.example) is None:
             return None
-        seen = {
-            self._evaluate_condition(text, {name: at[i] for name, at in self.values.items()}) for i in range(self.count)
-        }
-        if seen != {self._evaluate_condition(text, self.example)}:
+        seen = {self._evaluate(text, {name: at[i] for name, at in self.values.items()}) for i in range(self.count)}
+        if seen != {self._evaluate(text, self.example)}:
             return None
         (result,) = seen
         self._guard(f"{size_text(a)} {operator if result else _OPPOSITE[operator]} {size_text(b)}")
@@ -199,7 +197,7 @@ class Sizes:
     def _guard(self, *guards: str) -> None:
         self.guards += [guard for guard in guards if guard not in self.guards]
 
-    def _evaluate_condition(self, text: str, sizes: dict[str, int]) -> bool | None:
+    def _evaluate(self, text: str, sizes: dict[str, int]) -> bool | None:
         try:
             return bool(eval(text, {}, sizes))
         except NameError:  # a size that is known only when the model runs
@@ -271,9 +269,8 @@ class Sizes:
         """Return the polynomial with whole coefficients that passes through the points, or their only number."""
         if len(set(sizes)) == 1:
             return int(sizes[0])
-        rows = [
-            [float(np.prod([self.values[s][i] for s in term])) for term in self.monomials] for i in range(self.count)
-        ]
+        points = range(self.count)
+        rows = [[float(np.prod([self.values[s][i] for s in term])) for term in self.monomials] for i in points]
         scale = np.max(rows, 0)
         solution, *_ = np.linalg.lstsq(np.array(rows) / scale, np.array(sizes, "float64"), rcond=None)
         whole = [int(coefficient) for coefficient in np.rint(solution / scale)]
@@ -811,7 +808,8 @@ class Flat:
             if all(number == column[0] or (number != number and column[0] != column[0]) for number in column):
                 entries.append(column[0])
                 continue
-            polynomial = self.sizes.polynomial(column) if all(map(_is_whole, column)) else None
+            is_whole = not any(isinstance(number, (bool, complex)) or number != int(number) for number in column)
+            polynomial = self.sizes.polynomial(column) if is_whole else None
             if polynomial is None and arrays[0].dtype.kind in "iu":
                 size = self.sizes.known.get(tuple(column))
                 polynomial = size if isinstance(size, Dim) else None
@@ -980,10 +978,6 @@ def closed_over(function: Any) -> dict[str, Any]:
     if code is None or not function.__closure__:
         return {}
     return dict(zip(code.co_freevars, (cell.cell_contents for cell in function.__closure__), strict=True))
-
-
-def _is_whole(number: Any) -> bool:
-    return not isinstance(number, (bool, complex)) and number == int(number)
 
 
 def inputs_of(node: Any) -> list[tuple[str, int | None]]:

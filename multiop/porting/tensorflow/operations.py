@@ -936,10 +936,6 @@ _UNARY = spellings(
 # what a `GradientTape` inside of a model leaves; `y` is the result whose derivative it is, `dy` its upstream gradient
 
 
-def reciprocal_gradient(y, dy):
-    return Infix("*", dy, call("ops.negative", call("ops.square", y)))
-
-
 def relu6_gradient(gradients, features):
     is_inside = call("ops.logical_and", call("ops.greater", features, 0), call("ops.less", features, 6))
     return call("ops.where", is_inside, gradients, 0)
@@ -1089,7 +1085,9 @@ ROWS: dict[str, Row] = {
     "SigmoidGrad": lambda y, dy: Infix("*", dy, Infix("*", y, Infix("-", 1, y))),
     "SqrtGrad": lambda y, dy: Infix("/", Infix("*", dy, 0.5), y),
     "RsqrtGrad": lambda y, dy: Infix("*", dy, Infix("*", -0.5, call("ops.power", y, 3))),
-    **dict.fromkeys(("InvGrad", "ReciprocalGrad"), reciprocal_gradient),
+    **dict.fromkeys(
+        ("InvGrad", "ReciprocalGrad"), lambda y, dy: Infix("*", dy, call("ops.negative", call("ops.square", y)))
+    ),
     "ReluGrad": lambda gradients, features: call("ops.where", call("ops.greater", features, 0), gradients, 0),
     "LeakyReluGrad": lambda gradients, features, alpha=0.2: call(
         "ops.where", call("ops.greater", features, 0), gradients, Infix("*", gradients, alpha)

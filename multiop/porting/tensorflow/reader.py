@@ -194,9 +194,8 @@ def _choices(described: _Model, examples: list[Any], dynamic_shapes: Any) -> lis
     """
     if dynamic_shapes is not None:
         opened = [{int(axis): str(name) for axis, name in (spec or {}).items()} for spec in dynamic_shapes]
-        for spec, names in zip(
-            _specs(described.concrete) if described.concrete is not None else (), opened, strict=False
-        ):
+        specs = _specs(described.concrete) if described.concrete is not None else ()
+        for spec, names in zip(specs, opened, strict=False):
             for axis, name in names.items():
                 if spec.shape.rank is not None and spec.shape[axis] is not None:
                     words = f"the size {name} is to stay open, and the signature fixes it to {spec.shape[axis]}"
@@ -251,9 +250,7 @@ def describe_model(model: Any, training: bool, arguments: Arguments) -> _Model:
         return _loose(model, _captured_variables(concrete), getattr(model, "__name__", ""), None, training, arguments)
     signatures = getattr(model, "signatures", None)
     if signatures and not callable(model):
-        signature = (
-            signatures["serving_default"] if "serving_default" in signatures else next(iter(signatures.values()))
-        )
+        signature = signatures.get("serving_default", next(iter(signatures.values())))
         return _loose(signature, _captured_variables(signature), "", signature, training, arguments)
     if isinstance(model, tf.Module):
         names, _, state, _ = weights._read_variables(model)
@@ -864,10 +861,8 @@ class _Reader:
         for name, count in inputs_of(operation.node):
             words = [word(next(edges)) for _ in range(1 if count is None else count)]
             given.append(f"{name}={words[0] if count is None else '[' + ', '.join(words) + ']'}")
-        named, taken = (
-            {edge.partition("=")[0] for edge in given},
-            set(inspect.signature(function).parameters) - {"name"},
-        )
+        named = {edge.partition("=")[0] for edge in given}
+        taken = set(inspect.signature(function).parameters) - {"name"}
         if not named <= taken:
             raise Untranslated(reason)
         given += [
@@ -1029,9 +1024,8 @@ class _Reader:
         function = closed_over(rule).get("grad_fn") if is_rule_of(rule, operation.node) else None
         where = f"{getattr(function, '__module__', '')}.{getattr(function, '__qualname__', '')}"
         if re.search(r"nn_impl\.(silu|swish)\b", where):
-            match = next(
-                patterns.matches(("Mul", "x", ("Sigmoid", ["x", ("Mul", 1.0, "x")])), operation.inputs[0]), None
-            )
+            silu = ("Mul", "x", ("Sigmoid", ["x", ("Mul", 1.0, "x")]))
+            match = next(patterns.matches(silu, operation.inputs[0]), None)
             if match is not None:
                 self.plans[id(operation)] = lambda: self._bind(
                     Call("ops.silu", (self._operand(match["x"]),)), operation.outputs[:1]
@@ -1264,12 +1258,10 @@ class _Reader:
             return None
 
 
-def _between(
-    listed_all: list[Operation], arguments: list[Edge], results: list[Edge]
-) -> tuple[list[Operation], list[Edge]]:
+def _between(every: list[Operation], arguments: list[Edge], results: list[Edge]) -> tuple[list[Operation], list[Edge]]:
     """Return the operations that lead from arguments to results, in order, and the other tensors that these take."""
     inside = set(map(id, arguments))
-    for operation in listed_all:
+    for operation in every:
         if any(id(edge) in inside for edge in operation.inputs):
             inside.update(map(id, operation.outputs))
     own = set(map(id, arguments))

@@ -130,7 +130,9 @@ def _read_repeated(
         for call in _changed_while_lent(program.graph):
             words = f"a change in place of a result of {call.target}, which may be the argument that is read afterwards"
             missing[words].append(_where(call))
-        if _is_mapped(program.graph) or _casts(program.graph) or _changes_a_view(program.graph, has_parts=True):
+        tensors = [x for node in program.graph.nodes if (x := _tensor(node)) is not None]
+        is_mapped = any(map(_internals.is_mapped, tensors))  # by `torch.func.vmap`, which the decompositions take out
+        if is_mapped or _casts(program.graph) or _changes_a_view(program.graph, has_parts=True):
             program = _decompose_calls(program, {})
         modules = _first_paths(model) if isinstance(model, torch.nn.Module) else {}
         read = functools.partial(_Reader, kind=kind, names=names, modules=modules)
@@ -157,10 +159,8 @@ def _observe_calls(
     changed: set[str] = set()
     results = []
     lost: list[str] = []
-    for factor in (1, 0.5, 1):
-        args, named = _map_tensors(
-            functools.partial(_scaled_copy, factor=factor, repeat=repeat), (tuple(inputs), keywords)
-        )
+    for by in (1, 0.5, 1):
+        args, named = _map_tensors(functools.partial(_scaled_copy, by=by, repeat=repeat), (tuple(inputs), keywords))
         arguments = inspect.signature(model.forward).bind(*args, **named).arguments
         given = _Given(arguments)
         with _dtypes_told(model, given), warnings.catch_warnings(), torch.no_grad(), torch.random.fork_rng([]):
@@ -246,11 +246,11 @@ def _missed_updates(model: torch.nn.Module, graph: Graph, changed: set[str]) -> 
     return [f"a change of the buffer {name}" for name in changed if id(buffers[name]) not in known]
 
 
-def _scaled_copy(leaf: Any, factor: float, repeat: Any) -> Any:
+def _scaled_copy(leaf: Any, by: float, repeat: Any) -> Any:
     leaf = repeat(leaf)
     if not isinstance(leaf, torch.Tensor):
         return leaf
-    return leaf * factor if leaf.is_floating_point() else leaf.clone()
+    return leaf * by if leaf.is_floating_point() else leaf.clone()
 
 
 def _is_close(result: Any, other: Any) -> bool:
@@ -621,11 +621,6 @@ def _tensor(node: Any) -> Any:
 def _storage(node: Any) -> int | None:
     value = _tensor(node)
     return None if value is None else _internals.storage(value)
-
-
-def _is_mapped(graph: Any) -> bool:
-    """Say whether `torch.func.vmap` is in a graph, which the decompositions take out."""
-    return any(_internals.is_mapped(x) for node in graph.nodes if (x := _tensor(node)) is not None)
 
 
 def _casts(graph: Any) -> bool:
@@ -1573,7 +1568,10 @@ def run(
     """Return what a model computes, the gradients of the weighted sum in its parameters, and its new state."""
     is_program = isinstance(model, torch.export.ExportedProgram)
     model = model.module() if is_program else model
-    place = functools.partial(_on_device_of, model=model)
+
+    def place(x: Any) -> Any:
+        return weights.tensor_beside(x, model) if isinstance(x, np.ndarray) else x
+
     args, named = _map_tensors(place, (list(inputs), keywords or {}))  # copies: the model may change them
     before = {name: buffer.clone() for name, buffer in model.named_buffers()}
     with torch.compiler.set_stance("default"), contextlib.nullcontext() if is_program else _in_mode(model, training):
@@ -1617,10 +1615,6 @@ def _slopes(total: Any, leaves: list[Any]) -> list[Any]:
 
 def _require_gradient(leaf: Any) -> Any:
     return leaf.requires_grad_() if isinstance(leaf, torch.Tensor) and leaf.is_floating_point() else leaf
-
-
-def _on_device_of(x: Any, model: torch.nn.Module) -> Any:
-    return weights.tensor_beside(x, model) if isinstance(x, np.ndarray) else x
 
 
 def _attention_without_dropout(part: Call) -> Expression:
