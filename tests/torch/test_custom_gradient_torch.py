@@ -1244,6 +1244,12 @@ def with_closed_over(x):
     return scale(x)
 
 
+@pytest.mark.parametrize("seed", [mo.random.SeedGenerator(1), None])
+def test_jit_trace_refuses_a_seed_whose_numbers_it_would_keep(seed):
+    with pytest.raises(errors.ArgumentError, match="would draw the same numbers at each call"):
+        traced(lambda x: x + mo.random.uniform((3,), seed=seed), torch.zeros(3), False)
+
+
 @pytest.mark.parametrize("tracks", [False, True])
 def test_jit_trace_keeps_custom_gradients(tracks):
     """Whether what it records requires a gradient or not, and for every value and size that the record runs on."""
