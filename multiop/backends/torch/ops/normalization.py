@@ -96,13 +96,17 @@ def op_rms_normalization(x, scale, axis, epsilon):
 
 def normalize(x, axis, order, epsilon):
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
-    largest = x.detach().abs().amax(axis, True)
-    is_none = largest == 0
-    small = x / largest.masked_fill(is_none, 1)
+    sizes = x.detach().abs()
+    small = x / scale_of(sizes.amax(axis, True) if axis else sizes, epsilon)
     powers = small * small if order == 2 else small.abs() ** order
-    total = (torch.sum(powers, axis, True) if axis else powers).masked_fill(is_none, 1)
-    length = torch.sqrt(total) if order == 2 else total ** (1 / order)
-    return torch.where(largest * length < epsilon, x / epsilon, small / length)
+    total = (torch.sum(powers, axis, True) if axis else powers).clamp_min(1)  # below 1, the norm is below epsilon
+    return small / (torch.sqrt(total) if order == 2 else total ** (1 / order))
+
+
+def scale_of(largest, epsilon):
+    """Return the larger of two numbers, not 0."""
+    info = torch.finfo(largest.dtype)
+    return largest.clamp_min(max(epsilon, info.tiny * info.eps))
 
 
 def fit_parameter(parameter, x, axis, name):
