@@ -210,7 +210,8 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
         h = ops.reshape(ops.layer_normalization(ops.reshape(h, (1, 4, -1)), epsilon=1e-5), h.shape)
         scale, shift = ops.reshape(p["w"], (8, 1, 1)), ops.reshape(p["b"], (8, 1, 1))
         h = ops.silu(ops.add(ops.multiply(h, scale), shift))
-        h = ops.conv(ops.repeat(ops.repeat(h, 2, 2), 2, 3), second, padding="same", data_format="channels_first")
+        h = ops.image_resize(h, (8, 8), "nearest", data_format="channels_first")
+        h = ops.conv(h, second, padding="same", data_format="channels_first")
         return ops.mean(ops.square(h))
 
     def lstm(p: Any, x: Any) -> Any:

@@ -48,6 +48,7 @@ LARGE = {  # calls of the sizes and options that a kernel is for, where the op's
     "op_image_resize": [
         call(normal(2, 6, 6, 3), (12, 12)),
         call(normal(3, 6, 6), (12, 12), data_format="channels_first"),
+        call(normal(2, 6, 5, 3), (12, 20), interpolation="nearest"),
     ],
     "op_layer_normalization": [call(normal(3, 2), normal(3, 2), normal(3, 2), axis=None)],
     **{name: [call(*[np.arange(4, dtype=np.int32)] * 2)] for name in ("op_left_shift", "op_right_shift")},

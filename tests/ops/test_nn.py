@@ -268,6 +268,12 @@ def test_fused_attention_has_no_cap_no_gradient_of_the_bias_and_no_second_deriva
         mo.jvp(lambda q: loss(q, bias), (q,), (q,))
 
 
+def test_a_number_is_normalized_by_itself(backend):
+    x = mo.op_convert_to_tensor([[0.0, -2.0, 3.0], [0.25, 0.0, 1.0]])
+    value, gradient = mo.value_and_grad(lambda x: mo.op_sum(mo.op_normalize(x, axis=(), epsilon=0.5)))(x)
+    assert (float(value), mo.op_convert_to_numpy(gradient).tolist()) == (1.5, [[2, 0, 0], [2, 2, 0]])
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (2, 3, 0)])
 def test_a_normalization_of_no_entries_has_a_gradient(backend, shape):
     x, vector = mo.op_zeros(shape), mo.op_ones((3,))
