@@ -166,9 +166,10 @@ def blocks(bench: Bench, multiop: Any) -> None:
     for name, (native, ours, shapes, inputs) in losses_of_blocks(multiop).items():
         p = {key: bench.tensor(*shape, seed=k) * 0.3 for k, (key, shape) in enumerate(shapes.items())}
         x, steps = bench.tensor(*inputs, seed=99), (native_step(native), multiop.value_and_grad(ours))
-        value, same = (float(step(p, x)[0]) for step in steps)
+        calls = [training.calling(*each) for each in zip(steps, ((training.channels_first(p), x), (p, x)), strict=True)]
+        value, same = (float(call()[0]) for call in calls)
         assert "dropout" in name or abs(value - same) < training.TOLERANCE * abs(value)
-        counts = [count_calls(training.calling(step, (p, x))) for step in steps]
+        counts = list(map(count_calls, calls))
         found, ratio = dict(zip(("native", "multiop"), counts, strict=True)), counts[1] / counts[0]
         bench.note(f"{name} step, value_and_grad, calls", ratio, CALLS_OF_A_STEP, "x", calls=found)
 
@@ -205,13 +206,12 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
         return functional.conv2d(functional.interpolate(h, scale_factor=2), p["k2"], padding=1).square().mean()
 
     def our_unet(p: Any, x: Any) -> Any:
-        first, second = ops.transpose(p["k1"], (2, 3, 1, 0)), ops.transpose(p["k2"], (2, 3, 1, 0))
-        h = ops.conv(x, first, padding="same", data_format="channels_first")
+        h = ops.conv(x, p["k1"], padding="same", data_format="channels_first")
         h = ops.reshape(ops.layer_normalization(ops.reshape(h, (1, 4, -1)), epsilon=1e-5), h.shape)
         scale, shift = ops.reshape(p["w"], (8, 1, 1)), ops.reshape(p["b"], (8, 1, 1))
         h = ops.silu(ops.add(ops.multiply(h, scale), shift))
         h = ops.image_resize(h, (8, 8), "nearest", data_format="channels_first")
-        h = ops.conv(h, second, padding="same", data_format="channels_first")
+        h = ops.conv(h, p["k2"], padding="same", data_format="channels_first")
         return ops.mean(ops.square(h))
 
     def lstm(p: Any, x: Any) -> Any:
@@ -249,14 +249,13 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
         return (x + y).square().mean()
 
     def our_diffusion(p: Any, x: Any) -> Any:
-        first, second = ops.transpose(p["k1"], (2, 3, 1, 0)), ops.transpose(p["k2"], (2, 3, 1, 0))
         angles = ops.multiply(ops.expand_dims(moment, 1), frequencies)
         h = ops.matmul(ops.concatenate([ops.sin(angles), ops.cos(angles)], -1), p["t1"])
         h = ops.reshape(ops.matmul(ops.silu(ops.add(h, p["c"])), p["t2"]), (1, half, 1, 1))
         y = ops.reshape(ops.layer_normalization(ops.reshape(x, (1, 4, -1)), epsilon=1e-5), x.shape)
         y = ops.add(ops.multiply(y, ops.reshape(p["w"], (half, 1, 1))), ops.reshape(p["b"], (half, 1, 1)))
-        y = ops.conv(ops.silu(y), first, padding="same", data_format="channels_first")
-        y = ops.conv(ops.silu(ops.add(y, h)), second, padding="same", data_format="channels_first")
+        y = ops.conv(ops.silu(y), p["k1"], padding="same", data_format="channels_first")
+        y = ops.conv(ops.silu(ops.add(y, h)), p["k2"], padding="same", data_format="channels_first")
         return ops.mean(ops.square(ops.add(x, y)))
 
     def bag(p: Any, x: Any) -> Any:
@@ -269,7 +268,7 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
 
     vectors = dict.fromkeys(("w1", "b1", "w2", "b2", "d"), (n,))
     of_vit = {**vectors, "qkv": (n, 3 * n), "o": (n, n), "up": (n, 4 * n), "c": (4 * n,), "down": (4 * n, n)}
-    of_unet = {"k1": (8, 8, 3, 3), "w": (8,), "b": (8,), "k2": (8, 8, 3, 3)}
+    of_unet = {"k1": (3, 3, 8, 8), "w": (8,), "b": (8,), "k2": (3, 3, 8, 8)}
     of_diffusion = {**of_unet, "t1": (n, n), "c": (n,), "t2": (n, half)}
     return {
         "ViT block": (vit, our_vit, of_vit, (1, 4, n)),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -136,6 +137,7 @@ def along_channels(data_format: str, dims: int) -> tuple[int, ...]:
     return (-1,) if data_format == "channels_last" else (-1, *[1] * dims)
 
 
+@functools.lru_cache(maxsize=1024)
 def is_exact_in_float32(old: int, new: int) -> bool:
     """Say whether float32 holds the centres of `new` pixels, each of them between two of the `old` ones, exactly."""
     step, parts = old // math.gcd(old, new), new // math.gcd(old, new)
@@ -144,7 +146,7 @@ def is_exact_in_float32(old: int, new: int) -> bool:
 
 def is_pair(size: Any) -> bool:
     """Say whether `size` is a height and a width in pixels."""
-    return type(size) in (tuple, list) and len(size) == 2 and all(type(n) is int and n > 0 for n in size)
+    return type(size) in (tuple, list) and len(size) == 2 and {int}.issuperset(map(type, size)) and min(size) > 0
 
 
 def fits(sizes: Sequence[int | None], spans: Sequence[int], pads: Sequence[Pair], name: str) -> None:

@@ -11,7 +11,6 @@ from multiop._values import windows
 
 from .._internals import is_tracked
 from .._kernels import LONG, is_finite, with_formula
-from ..conversion import is_float
 
 
 def op_image_resize(images, size, *options, otherwise):
@@ -22,9 +21,9 @@ def op_image_resize(images, size, *options, otherwise):
         return otherwise(images, size, *options)
 
     is_plain_resize = usual == [False, False, False, "constant"] and fill_value == 0
-    if not (is_plain_resize and is_float(images) and images.dtype in LONG and images.ndim in (3, 4) and images.numel()):
-        return meaning(images)
-    if not (windows.is_pair(size) and data_format in (None, "channels_last", "channels_first")):
+    is_usual = is_plain_resize and isinstance(images, torch.Tensor) and images.dtype in LONG and images.ndim in (3, 4)
+    is_usual = is_usual and images.numel() and data_format in (None, "channels_last", "channels_first")
+    if not (is_usual and windows.is_pair(size)):
         return meaning(images)
     last = data_format != "channels_first"
     old = images.shape[-3:-1] if last else images.shape[-2:]
@@ -45,7 +44,7 @@ def op_image_resize(images, size, *options, otherwise):
         return (y if images.ndim == 4 else y[0]).type(dtype)
 
     if is_repeated:
-        return restore_layout(functional.interpolate(planes(images), size, mode="nearest"))
+        return restore_layout(torch.ops.aten.upsample_nearest2d(planes(images), size))
     sizes = planes(images.detach()).shape
 
     def pull(upstream, x):

@@ -12,7 +12,7 @@ from multiop._values import args
 from .._internals import is_exporting, is_tracked, moving_batch_norm
 from .._kernels import LONG, run_fused, run_native
 from ..conversion import HALF, promote_operands
-from ..ops.normalization import are_along, by_layer_norm, normalize, scale_of
+from ..ops.normalization import LEAST, are_along, by_layer_norm, normalize
 
 
 def op_normalize(x, axis, order, epsilon, *, otherwise):
@@ -21,7 +21,7 @@ def op_normalize(x, axis, order, epsilon, *, otherwise):
     if is_tracked(x):
         return normalize(x, dims, order, epsilon)
     largest = torch.maximum(x.amax(dims, True), -x.amin(dims, True))  # ten times as fast as the norm of this order
-    y = x / scale_of(largest, epsilon)
+    y = x / largest.clamp_min_(max(epsilon, LEAST[x.dtype]))
     return y.div_(torch.linalg.vector_norm(y, order, dims, True).clamp_min_(1))
 
 

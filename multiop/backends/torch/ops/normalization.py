@@ -16,6 +16,8 @@ from ..conversion import (
     reject_complex,
 )
 
+LEAST = {torch.float32: 2.0**-149, torch.float64: 2.0**-1074}  # above 0
+
 
 def op_normalize(x, axis, order, epsilon):
     (x,) = (x,) if is_float(x) else reject_complex(floating(x))
@@ -97,16 +99,10 @@ def op_rms_normalization(x, scale, axis, epsilon):
 def normalize(x, axis, order, epsilon):
     # divide by the largest entry first, so that no power overflows; as a constant, it cancels out
     sizes = x.detach().abs()
-    small = x / scale_of(sizes.amax(axis, True) if axis else sizes, epsilon)
+    small = x / (sizes.amax(axis, True) if axis else sizes).clamp_min(max(epsilon, LEAST[x.dtype]))
     powers = small * small if order == 2 else small.abs() ** order
     total = (torch.sum(powers, axis, True) if axis else powers).clamp_min(1)  # below 1, the norm is below epsilon
     return small / (torch.sqrt(total) if order == 2 else total ** (1 / order))
-
-
-def scale_of(largest, epsilon):
-    """Return the larger of two numbers, not 0."""
-    info = torch.finfo(largest.dtype)
-    return largest.clamp_min(max(epsilon, info.tiny * info.eps))
 
 
 def fit_parameter(parameter, x, axis, name):
