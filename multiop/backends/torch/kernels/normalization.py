@@ -22,7 +22,7 @@ def op_normalize(x, axis, order, epsilon, *, otherwise):
         return normalize(x, dims, order, epsilon)
     largest = torch.maximum(x.amax(dims, True), -x.amin(dims, True))  # ten times as fast as the norm of this order
     y = x / largest.clamp_min_(max(epsilon, LEAST[x.dtype]))
-    return y.div_(torch.linalg.vector_norm(y, order, dims, True).clamp_min_(1))
+    return y.mul_(torch.linalg.vector_norm(y, order, dims, True).clamp_min_(1).reciprocal_())
 
 
 def op_batch_normalization(x, mean, variance, axis, offset, scale, epsilon, *, otherwise):
