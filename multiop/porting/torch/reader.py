@@ -12,7 +12,7 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
@@ -49,6 +49,9 @@ _LENDING = words("dropout einsum meshgrid unsafe_chunk unsafe_split unsafe_split
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
 _Names: TypeAlias = dict[_objects.Path, dict[int, str]]  # where a tensor is -> axis -> the name of its size
+_RESHAPED = {"view", "reshape", "_unsafe_view", "view_as", "reshape_as", "flatten", "unflatten", "ravel"}
+_RESHAPED |= {"squeeze", "unsqueeze", "contiguous", "to", "alias"}  # views of all entries in their order
+_PERMUTED = {"transpose", "permute", "t", "mT", "numpy_T", "movedim", "moveaxis", "swapaxes", "swapdims"}
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
@@ -634,10 +637,11 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
 
     Args:
         graph: The graph.
-        has_parts: Whether what changes a part of a tensor, by numbers, changes that tensor too.
+        has_parts: Whether what changes a view changes the tensor too, and its other views.
     """
     nodes = list(_with_blocks(graph))
     order, origins = {node: number for number, node in enumerate(nodes)}, _origins(nodes)
+    roots = _roots(graph, origins) if has_parts else {}
     sharing: dict[int, list[Any]] = collections.defaultdict(list)
     for node in nodes:
         if (storage := _storage(node)) is not None:
@@ -649,9 +653,9 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
         changed = _mutated_tensor(node)
         for statistic in _statistics(node) if changed is None else [changed]:
             same = {statistic, *_chain(statistic, origins)}
-            if has_parts and node.graph is graph:
-                part = _part([statistic, *_chain(statistic, origins)][-1])
-                same |= set() if part is None else {part[0], *_chain(part[0], origins)}
+            names, root = _names_at_the_top(statistic, origins), roots.get(statistic)
+            if root in names and _tensor(root).ndim:  # a count has no views that a statement keeps
+                same |= {*names, *(other for other in sharing[_storage(root) or 0] if roots.get(other) is root)}
             root = _tensor([statistic, *_chain(statistic, origins)][-1])
             for other in sharing[_storage(statistic) or 0]:
                 is_name = not other.users and _part_of_memory(_tensor(other)) == _part_of_memory(root)  # another one
@@ -774,28 +778,63 @@ def _part(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
     if not steps or _tensor(node) is None:
         return None
     shape = _tensor(node).shape
-    key: list[Any] = [slice(None)] * len(shape)
+    taken: list[Any] = [range(size) if isinstance(size, int) else None for size in shape]
     axes = list(range(len(shape)))
     for step in steps:
-        numbers = [*step.args[1:], *(0, None, None, 1)[len(step.args) - 1 :]]
-        axis = numbers[0] % len(axes)
-        size, here = _tensor(step.args[0]).shape[axis], key[axes[axis]]
-        start = here.start or 0
-        if str(step.target) == "aten.select.int":
-            if not isinstance(numbers[1], int) or not isinstance(size, int):
-                return None
-            key[axes.pop(axis)] = start + numbers[1] % size
-        elif numbers[1:] in ([None, None, 1], [0, None, 1], [0, sys.maxsize, 1]):
+        dim, *numbers = [*step.args[1:], *(0, None, None, 1)[len(step.args) - 1 :]]
+        axis, is_one = axes[dim % len(axes)], str(step.target) == "aten.select.int"
+        if not is_one and numbers in ([None, None, 1], [0, None, 1], [0, sys.maxsize, 1]):
             continue
-        elif not all(isinstance(number, int) for number in (size, numbers[1] or 0, numbers[2] or 0)) or numbers[3] != 1:
+        if taken[axis] is None or not all(isinstance(number, (int, type(None))) for number in numbers):
             return None
-        else:
-            first, last, _ = slice(numbers[1], numbers[2]).indices(size)
-            bounds = start + first, start + max(first, last)
-            key[axes[axis]] = slice(bounds[0] or None, None if bounds[1] == shape[axes[axis]] else bounds[1])
+        taken[axis] = taken[axis][numbers[0] if is_one else slice(*numbers)]
+        axes = [other for other in axes if other != axis or not is_one]
+    key: list[Any] = [slice(None) if at is None else at for at in taken]
+    for axis, at in enumerate(key):
+        if isinstance(at, range):
+            last = None if at.stop >= shape[axis] else at.stop
+            key[axis] = slice(at.start or None, last, None if at.step == 1 else at.step)
     while key and key[-1] == slice(None):
         key.pop()
     return node, tuple(key)
+
+
+def _viewed(node: Any) -> Any:
+    """Return the tensor that a call returns a view of."""
+    is_view = node.op == "call_function" and _internals.is_operation(node.target) and _storage(node) is not None
+    source = node.args[0] if is_view and node.args else None
+    return source if isinstance(source, torch.fx.Node) and _storage(source) == _storage(node) else None
+
+
+def _roots(graph: Any, origins: dict[Any, Any]) -> dict[Any, Any]:
+    """Return for each node of a graph the one whose memory it shows, unless a call makes another view of a name."""
+    roots: dict[Any, Any] = {}
+    for node in graph.nodes:
+        roots[node] = roots.get(origins.get(node) or _viewed(node), node)
+    return {} if any(torch.Tag.inplace_view in getattr(node.target, "tags", ()) for node in roots) else roots
+
+
+def _undone(node: Any) -> tuple[Any, Callable[[Any, Any], Expression]] | None:
+    """Return the tensor that a node is a view of, and what it becomes, of itself and of the view, by a change of this."""
+    whole = _viewed(node)
+    part = None if whole is None else _part(node)
+    if part is not None:
+        return part[0], lambda x, value: call("ops.set_item", x, part[1], value) if part[1] else value
+    name = "" if whole is None or _tensor(whole).dtype != _tensor(node).dtype else _internals.names(node.target)[0]
+    if name in _RESHAPED:
+        return whole, lambda x, value: operations.reshape(value, x)
+    if name in _PERMUTED:
+        marked = torch.empty([*range(_tensor(whole).ndim)], device="meta")  # each size tells its axis
+        axes = list(node.target(marked, *node.args[1:], **node.kwargs).shape)
+        return whole, lambda x, value: operations.permute(value, [axes.index(axis) for axis in range(len(axes))])
+    return None
+
+
+def _names_at_the_top(node: Any, origins: dict[Any, Any]) -> list[Any]:
+    """Return the names of the tensor that a change of a node is one of, through all views that can be undone."""
+    while (step := _undone((names := [node, *_chain(node, origins)])[-1])) is not None:
+        node = step[0]
+    return names
 
 
 def _mutated_tensor(node: Any) -> Any:
@@ -823,6 +862,7 @@ class _Reader:
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
         self.nodes: list[Node] = []
         self.origins = _origins(list(_with_blocks(program.graph)))  # node -> the node whose tensor it is
+        self.roots = _roots(program.graph, self.origins)
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
         self.symbols: dict[str, str] = {}
         self.made: dict[int, Node] = {}  # a value -> the statement that computes it
@@ -1205,8 +1245,8 @@ class _Reader:
         self._add(outputs, expression)
         return tuple(outputs) if isinstance(out, tuple) else out
 
-    def _replace(self, changed: Any, value: Any) -> None:
-        """From here on, the tensor that was changed in place is what the call returned; so is what it is a part of."""
+    def _replace(self, changed: Any, value: Any, fresh: Sequence[Any] = ()) -> None:
+        """From here on, a tensor that was changed in place is what the call returned; what it is a view of, and views, follow."""
         aliases = [changed, *_chain(changed, self.origins)]
         for tensor in aliases:
             if (entry := self.entries.get(tensor)) is not None and getattr(entry, "kind", "") == "params":
@@ -1215,12 +1255,24 @@ class _Reader:
             if tensor in self.buffers:
                 result = Value(value.shape, value.dtype)
                 self._add([result], value, update=self.buffers[tensor])
-        part = _part(aliases[-1])
-        if part is not None:
-            whole = self._argument(part[0])
-            after = Value(whole.shape, whole.dtype)
-            self._add([after], call("ops.set_item", whole, part[1], _as_value(self, value)) if part[1] else value)
-            self._replace(part[0], after)
+        fresh = [*fresh, *aliases]
+        if (step := _undone(aliases[-1])) is not None:
+            whole = self._argument(step[0])
+            after = self._bind(step[1](whole, _as_value(self, value)), Value(whole.shape, whole.dtype))
+            self._replace(step[0], after, fresh)
+            return
+        current, later = self.current, set()
+        kin = [node for node, root in self.roots.items() if root in aliases and node in self.entries]
+        for node in reversed(kin):
+            if any(user in later or user not in self.entries for user in node.users):
+                later.add(node)
+        for node in kin:
+            if node in later and node not in fresh:
+                if node in self.origins:
+                    self.entries[node] = self.entries[self.origins[node]]
+                else:
+                    self._read(node)
+        self.current = current
 
     def _is_count(self, node: Any, changed: Any) -> bool:
         """Say whether a call counts the batches of a batch normalization, which its own statement does too."""
