@@ -49,9 +49,9 @@ _LENDING = words("dropout einsum meshgrid unsafe_chunk unsafe_split unsafe_split
 _BATCH_NORMS = ("batch_norm", "_native_batch_norm_legit_functional")  # the second one returns the new statistics
 _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many options stand in front of the graph
 _Names: TypeAlias = dict[_objects.Path, dict[int, str]]  # where a tensor is -> axis -> the name of its size
-_RESHAPED = {"view", "reshape", "_unsafe_view", "view_as", "reshape_as", "flatten", "unflatten", "ravel"}
-_RESHAPED |= {"squeeze", "unsqueeze", "contiguous", "to", "alias"}  # views of all entries in their order
-_PERMUTED = {"transpose", "permute", "t", "mT", "numpy_T", "movedim", "moveaxis", "swapaxes", "swapdims"}
+_PARTS = words("narrow select slice")
+_PERMUTED = words("mT movedim numpy_T permute t transpose")
+_RESHAPED = words("_unsafe_view alias contiguous flatten ravel reshape reshape_as squeeze to unflatten unsqueeze view view_as")
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
@@ -641,7 +641,7 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
     """
     nodes = list(_with_blocks(graph))
     order, origins = {node: number for number, node in enumerate(nodes)}, _origins(nodes)
-    roots = _roots(graph, origins) if has_parts else {}
+    roots, known = _roots(graph, origins) if has_parts else ({}, set())
     sharing: dict[int, list[Any]] = collections.defaultdict(list)
     for node in nodes:
         if (storage := _storage(node)) is not None:
@@ -653,9 +653,8 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
         changed = _mutated_tensor(node)
         for statistic in _statistics(node) if changed is None else [changed]:
             same = {statistic, *_chain(statistic, origins)}
-            names, root = _names_at_the_top(statistic, origins), roots.get(statistic)
-            if root in names and _tensor(root).ndim:  # a count has no views that a statement keeps
-                same |= {*names, *(other for other in sharing[_storage(root) or 0] if roots.get(other) is root)}
+            if statistic in known and _tensor(roots[statistic]).ndim:  # a count has no views that a statement keeps
+                same |= {other for other in sharing[_storage(statistic) or 0] if roots.get(other) is roots[statistic]}
             root = _tensor([statistic, *_chain(statistic, origins)][-1])
             for other in sharing[_storage(statistic) or 0]:
                 is_name = not other.users and _part_of_memory(_tensor(other)) == _part_of_memory(root)  # another one
@@ -770,71 +769,49 @@ def _chain(node: Any, origins: dict[Any, Any]) -> list[Any]:
     return aliases
 
 
-def _part(node: Any) -> tuple[Any, tuple[Any, ...]] | None:
-    """Return the tensor that a node is a part of, and the key of that part, if this is made of numbers."""
-    steps: list[Any] = []
-    while str(node.target) in ("aten.select.int", "aten.slice.Tensor"):
-        steps, node = [node, *steps], node.args[0]
-    if not steps or _tensor(node) is None:
-        return None
-    shape = _tensor(node).shape
-    taken: list[Any] = [range(size) if isinstance(size, int) else None for size in shape]
-    axes = list(range(len(shape)))
-    for step in steps:
-        dim, *numbers = [*step.args[1:], *(0, None, None, 1)[len(step.args) - 1 :]]
-        axis, is_one = axes[dim % len(axes)], str(step.target) == "aten.select.int"
-        if not is_one and numbers in ([None, None, 1], [0, None, 1], [0, sys.maxsize, 1]):
-            continue
-        if taken[axis] is None or not all(isinstance(number, (int, type(None))) for number in numbers):
+def _joined(key: tuple[Any, ...], inner: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """Return the key of a part of a part; `None` if both take a part of one axis."""
+    parts = [*key, *[slice(None)] * (len(inner) - sum(isinstance(part, slice) for part in key))]
+    for axis, part in zip([axis for axis, part in enumerate(parts) if isinstance(part, slice)], inner, strict=False):
+        if slice(None) not in (parts[axis], part):
             return None
-        taken[axis] = taken[axis][numbers[0] if is_one else slice(*numbers)]
-        axes = [other for other in axes if other != axis or not is_one]
-    key: list[Any] = [slice(None) if at is None else at for at in taken]
-    for axis, at in enumerate(key):
-        if isinstance(at, range):
-            last = None if at.stop >= shape[axis] else at.stop
-            key[axis] = slice(at.start or None, last, None if at.step == 1 else at.step)
-    while key and key[-1] == slice(None):
-        key.pop()
-    return node, tuple(key)
+        parts[axis] = part if parts[axis] == slice(None) else parts[axis]
+    return tuple(parts)
 
 
 def _viewed(node: Any) -> Any:
     """Return the tensor that a call returns a view of."""
-    is_view = node.op == "call_function" and _internals.is_operation(node.target) and _storage(node) is not None
-    source = node.args[0] if is_view and node.args else None
+    source = node.args[0] if _storage(node) is not None and _internals.is_operation(node.target) and node.args else None
     return source if isinstance(source, torch.fx.Node) and _storage(source) == _storage(node) else None
 
 
-def _roots(graph: Any, origins: dict[Any, Any]) -> dict[Any, Any]:
-    """Return for each node of a graph the one whose memory it shows, unless a call makes another view of a name."""
+def _undone(node: Any) -> Any:
+    """Return the tensor that a call returns a view of, if a change of this can be made one of the tensor."""
+    source = _viewed(node)
+    is_known = source is not None and _internals.names(node.target)[0] in (*_PARTS, *_PERMUTED, *_RESHAPED)
+    is_known = is_known and _tensor(source).dtype == _tensor(node).dtype and _converter(node.target) is None
+    return source if is_known else None
+
+
+def _unpermuted(node: Any, value: Value) -> Expression:
+    """Return what a tensor becomes if a permutation of its axes becomes `value`."""
+    marked = torch.empty([*range(value.ndim)], device="meta")  # each size tells its axis
+    axes = list(node.target(marked, *node.args[1:], **node.kwargs).shape)
+    return operations.permute(value, [axes.index(axis) for axis in range(value.ndim)])
+
+
+def _roots(graph: Any, origins: dict[Any, Any]) -> tuple[dict[Any, Any], set[Any]]:
+    """Return for each node the one whose memory it shows, and the nodes of which a change can be made one of that."""
     roots: dict[Any, Any] = {}
+    known: set[Any] = set()
     for node in graph.nodes:
-        roots[node] = roots.get(origins.get(node) or _viewed(node), node)
-    return {} if any(torch.Tag.inplace_view in getattr(node.target, "tags", ()) for node in roots) else roots
-
-
-def _undone(node: Any) -> tuple[Any, Callable[[Any, Any], Expression]] | None:
-    """Return the tensor that a node is a view of, and what it becomes, of itself and of the view, by a change of this."""
-    whole = _viewed(node)
-    part = None if whole is None else _part(node)
-    if part is not None:
-        return part[0], lambda x, value: call("ops.set_item", x, part[1], value) if part[1] else value
-    name = "" if whole is None or _tensor(whole).dtype != _tensor(node).dtype else _internals.names(node.target)[0]
-    if name in _RESHAPED:
-        return whole, lambda x, value: operations.reshape(value, x)
-    if name in _PERMUTED:
-        marked = torch.empty([*range(_tensor(whole).ndim)], device="meta")  # each size tells its axis
-        axes = list(node.target(marked, *node.args[1:], **node.kwargs).shape)
-        return whole, lambda x, value: operations.permute(value, [axes.index(axis) for axis in range(len(axes))])
-    return None
-
-
-def _names_at_the_top(node: Any, origins: dict[Any, Any]) -> list[Any]:
-    """Return the names of the tensor that a change of a node is one of, through all views that can be undone."""
-    while (step := _undone((names := [node, *_chain(node, origins)])[-1])) is not None:
-        node = step[0]
-    return names
+        source = origins.get(node) or _viewed(node)
+        roots[node] = roots.get(source, node)
+        if roots[node] is node or (source in known and (node in origins or _undone(node) is not None)):
+            known.add(node)
+        if torch.Tag.inplace_view in getattr(node.target, "tags", ()) and "detach" not in node.name:
+            return {}, set()  # a name is another view from here on
+    return roots, known
 
 
 def _mutated_tensor(node: Any) -> Any:
@@ -860,9 +837,10 @@ class _Reader:
         self.normalized: set[str] = set()  # the batch normalizations whose new statistics a statement returns
         self.entries: dict[Any, Expression] = {}  # node -> what stands for it
         self.buffers: dict[Any, str] = {}  # node of a buffer -> its path
+        self.keys: dict[Any, tuple[Any, ...]] = {}  # node of a part of a tensor -> which one
         self.nodes: list[Node] = []
         self.origins = _origins(list(_with_blocks(program.graph)))  # node -> the node whose tensor it is
-        self.roots = _roots(program.graph, self.origins)
+        self.roots, _ = _roots(program.graph, self.origins)
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
         self.symbols: dict[str, str] = {}
         self.made: dict[int, Node] = {}  # a value -> the statement that computes it
@@ -1193,6 +1171,8 @@ class _Reader:
             if not any(isinstance(part, (Dim, Number)) for part in _graph.walk(list(arguments.values()))):
                 raise
             raise Untranslated("with a number that depends on an open size") from None
+        if _internals.names(node.target)[0] in _PARTS:
+            self.keys[node] = getattr(expression, "key", ())
         self.entries[node] = self._bind(expression, out)
         if changed is not None:
             self._replace(changed, self.entries[node])
@@ -1256,10 +1236,18 @@ class _Reader:
                 result = Value(value.shape, value.dtype)
                 self._add([result], value, update=self.buffers[tensor])
         fresh = [*fresh, *aliases]
-        if (step := _undone(aliases[-1])) is not None:
-            whole = self._argument(step[0])
-            after = self._bind(step[1](whole, _as_value(self, value)), Value(whole.shape, whole.dtype))
-            self._replace(step[0], after, fresh)
+        view, source, value = aliases[-1], _undone(aliases[-1]), _as_value(self, value)
+        if source is not None:
+            if (key := self.keys.get(view)) is not None:
+                while source in self.keys and (joined := _joined(self.keys[source], key)) is not None:
+                    key, source = joined, source.args[0]
+            whole = self._argument(source)
+            after = operations.reshape(value, whole)
+            if key:
+                after = call("ops.set_item", whole, key, value)
+            elif _internals.names(view.target)[0] in _PERMUTED:
+                after = _unpermuted(view, value)
+            self._replace(source, self._bind(after, Value(whole.shape, whole.dtype)), fresh)
             return
         current, later = self.current, set()
         kin = [node for node, root in self.roots.items() if root in aliases and node in self.entries]
@@ -1267,11 +1255,10 @@ class _Reader:
             if any(user in later or user not in self.entries for user in node.users):
                 later.add(node)
         for node in kin:
-            if node in later and node not in fresh:
-                if node in self.origins:
-                    self.entries[node] = self.entries[self.origins[node]]
-                else:
-                    self._read(node)
+            if node in later and node in self.origins:
+                self.entries[node] = self.entries[self.origins[node]]
+            elif node in later and node not in fresh:
+                self._read(node)
         self.current = current
 
     def _is_count(self, node: Any, changed: Any) -> bool:
