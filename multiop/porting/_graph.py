@@ -485,3 +485,13 @@ def list_missing(missing: Mapping[str, Sequence[str]], bridged: str = "") -> str
     way = "trace(..., partial=True), or --partial, keeps them: each is a porting.bridge, which needs"
     lines += [f"{way} {bridged}"] if bridged else []
     return "\n".join(lines)
+
+
+def joined(key: Sequence[Any], inner: Sequence[Any]) -> tuple[Any, ...] | None:
+    """Return the key of a part of a part; `None` if both take a part of one axis."""
+    parts = [*key, *[slice(None)] * (len(inner) - sum(isinstance(at, slice) for at in key))]
+    for axis, at in zip([axis for axis, at in enumerate(parts) if isinstance(at, slice)], inner, strict=False):
+        if slice(None) not in (parts[axis], at):
+            return None
+        parts[axis] = at if parts[axis] == slice(None) else parts[axis]
+    return tuple(parts)

@@ -133,10 +133,8 @@ def _sliced_once(
         return None
     if not all(isinstance(part, slice) for part in (*inner.key, *expression.key)):
         return None
-    pairs = list(itertools.zip_longest(inner.key, expression.key, fillvalue=_WHOLE))
-    if not all(_WHOLE in pair for pair in pairs):
-        return None
-    return Item(inner.x, tuple(second if first == _WHOLE else first for first, second in pairs))
+    key = _graph.joined(inner.key, expression.key)
+    return None if key is None else Item(inner.x, key)
 
 
 def _merge_into_unstack(nodes: Sequence[Node]) -> list[Node]:

@@ -9,7 +9,6 @@ import inspect
 import math
 import operator
 import re
-import sys
 import traceback
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -51,7 +50,9 @@ _BLOCKS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}  # how many
 _Names: TypeAlias = dict[_objects.Path, dict[int, str]]  # where a tensor is -> axis -> the name of its size
 _PARTS = words("narrow select slice")
 _PERMUTED = words("mT movedim numpy_T permute t transpose")
-_RESHAPED = words("_unsafe_view alias contiguous flatten ravel reshape reshape_as squeeze to unflatten unsqueeze view view_as")
+_RESHAPED = words(
+    "_unsafe_view alias contiguous flatten ravel reshape reshape_as squeeze to unflatten unsqueeze view view_as"
+)
 _NO_VALUE = ("_assert", "sym_constrain", "_set_grad", "_enter_autocast", "_exit_autocast", "record_function")
 
 
@@ -641,7 +642,7 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
     """
     nodes = list(_with_blocks(graph))
     order, origins = {node: number for number, node in enumerate(nodes)}, _origins(nodes)
-    roots, known = _roots(graph, origins) if has_parts else ({}, set())
+    roots = _roots(graph, origins) if has_parts else {}
     sharing: dict[int, list[Any]] = collections.defaultdict(list)
     for node in nodes:
         if (storage := _storage(node)) is not None:
@@ -653,7 +654,7 @@ def _changes_a_view(graph: Any, has_parts: bool = False) -> bool:
         changed = _mutated_tensor(node)
         for statistic in _statistics(node) if changed is None else [changed]:
             same = {statistic, *_chain(statistic, origins)}
-            if statistic in known and _tensor(roots[statistic]).ndim:  # a count has no views that a statement keeps
+            if statistic in roots and _tensor(roots[statistic]).ndim:  # a count has no views that a statement keeps
                 same |= {other for other in sharing[_storage(statistic) or 0] if roots.get(other) is roots[statistic]}
             root = _tensor([statistic, *_chain(statistic, origins)][-1])
             for other in sharing[_storage(statistic) or 0]:
@@ -769,49 +770,22 @@ def _chain(node: Any, origins: dict[Any, Any]) -> list[Any]:
     return aliases
 
 
-def _joined(key: tuple[Any, ...], inner: tuple[Any, ...]) -> tuple[Any, ...] | None:
-    """Return the key of a part of a part; `None` if both take a part of one axis."""
-    parts = [*key, *[slice(None)] * (len(inner) - sum(isinstance(part, slice) for part in key))]
-    for axis, part in zip([axis for axis, part in enumerate(parts) if isinstance(part, slice)], inner, strict=False):
-        if slice(None) not in (parts[axis], part):
-            return None
-        parts[axis] = part if parts[axis] == slice(None) else parts[axis]
-    return tuple(parts)
-
-
 def _viewed(node: Any) -> Any:
-    """Return the tensor that a call returns a view of."""
-    source = node.args[0] if _storage(node) is not None and _internals.is_operation(node.target) and node.args else None
-    return source if isinstance(source, torch.fx.Node) and _storage(source) == _storage(node) else None
-
-
-def _undone(node: Any) -> Any:
     """Return the tensor that a call returns a view of, if a change of this can be made one of the tensor."""
-    source = _viewed(node)
-    is_known = source is not None and _internals.names(node.target)[0] in (*_PARTS, *_PERMUTED, *_RESHAPED)
-    is_known = is_known and _tensor(source).dtype == _tensor(node).dtype and _converter(node.target) is None
-    return source if is_known else None
+    source = node.args[0] if _storage(node) is not None and _internals.is_operation(node.target) and node.args else None
+    if not isinstance(source, torch.fx.Node) or _storage(source) != _storage(node) or _converter(node.target):
+        return None
+    is_known = _internals.names(node.target)[0] in (*_PARTS, *_PERMUTED, *_RESHAPED)
+    return source if is_known and _tensor(source).dtype == _tensor(node).dtype else None
 
 
-def _unpermuted(node: Any, value: Value) -> Expression:
-    """Return what a tensor becomes if a permutation of its axes becomes `value`."""
-    marked = torch.empty([*range(value.ndim)], device="meta")  # each size tells its axis
-    axes = list(node.target(marked, *node.args[1:], **node.kwargs).shape)
-    return operations.permute(value, [axes.index(axis) for axis in range(value.ndim)])
-
-
-def _roots(graph: Any, origins: dict[Any, Any]) -> tuple[dict[Any, Any], set[Any]]:
-    """Return for each node the one whose memory it shows, and the nodes of which a change can be made one of that."""
+def _roots(graph: Any, origins: dict[Any, Any]) -> dict[Any, Any]:
+    """Return for each node the one whose memory it shows, unless a call makes a name another view of it."""
     roots: dict[Any, Any] = {}
-    known: set[Any] = set()
     for node in graph.nodes:
-        source = origins.get(node) or _viewed(node)
-        roots[node] = roots.get(source, node)
-        if roots[node] is node or (source in known and (node in origins or _undone(node) is not None)):
-            known.add(node)
-        if torch.Tag.inplace_view in getattr(node.target, "tags", ()) and "detach" not in node.name:
-            return {}, set()  # a name is another view from here on
-    return roots, known
+        roots[node] = roots.get(origins.get(node) or _viewed(node), node)
+    other = [x for x in roots if torch.Tag.inplace_view in getattr(x.target, "tags", ()) and "detach" not in x.name]
+    return {} if other else roots
 
 
 def _mutated_tensor(node: Any) -> Any:
@@ -840,7 +814,7 @@ class _Reader:
         self.keys: dict[Any, tuple[Any, ...]] = {}  # node of a part of a tensor -> which one
         self.nodes: list[Node] = []
         self.origins = _origins(list(_with_blocks(program.graph)))  # node -> the node whose tensor it is
-        self.roots, _ = _roots(program.graph, self.origins)
+        self.roots = _roots(program.graph, self.origins)
         self.missing: dict[str, list[str]] = collections.defaultdict(list)
         self.symbols: dict[str, str] = {}
         self.made: dict[int, Node] = {}  # a value -> the statement that computes it
@@ -1236,17 +1210,20 @@ class _Reader:
                 result = Value(value.shape, value.dtype)
                 self._add([result], value, update=self.buffers[tensor])
         fresh = [*fresh, *aliases]
-        view, source, value = aliases[-1], _undone(aliases[-1]), _as_value(self, value)
+        view, source, value = aliases[-1], _viewed(aliases[-1]), _as_value(self, value)
         if source is not None:
-            if (key := self.keys.get(view)) is not None:
-                while source in self.keys and (joined := _joined(self.keys[source], key)) is not None:
-                    key, source = joined, source.args[0]
+            key = self.keys.get(view)
+            while key and source in self.keys and (joined := _graph.joined(self.keys[source], key)) is not None:
+                key, source = joined, source.args[0]
             whole = self._argument(source)
-            after = operations.reshape(value, whole)
             if key:
                 after = call("ops.set_item", whole, key, value)
             elif _internals.names(view.target)[0] in _PERMUTED:
-                after = _unpermuted(view, value)
+                marked = torch.empty([*range(value.ndim)], device="meta")  # each size tells its axis
+                axes = list(view.target(marked, *view.args[1:], **view.kwargs).shape)
+                after = operations.permute(value, [axes.index(axis) for axis in range(value.ndim)])
+            else:
+                after = operations.reshape(value, whole)
             self._replace(source, self._bind(after, Value(whole.shape, whole.dtype)), fresh)
             return
         current, later = self.current, set()
