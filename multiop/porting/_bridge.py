@@ -10,16 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from multiop import (
-    config,
-    errors,
-    extend,
-    op_convert_to_numpy,
-    op_custom_gradient,
-    op_stop_gradient,
-    tree,
-    vjp,
-)
+from multiop import config, errors, extend, op_convert_to_numpy, op_custom_gradient, op_stop_gradient, tree, vjp
 from multiop.porting._spec import Spec
 
 _EXCHANGES = ("torch", "jax", "tensorflow")  # to a function of theirs; from these and from NumPy

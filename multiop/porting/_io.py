@@ -16,18 +16,7 @@ import numpy as np
 from multiop import errors
 
 from . import _files
-from ._weights import (
-    OWNERS,
-    Array,
-    Weights,
-    check_names,
-    flat,
-    is_extended,
-    is_sorted,
-    nested,
-    owner,
-    split_state,
-)
+from ._weights import OWNERS, Array, Weights, check_names, flat, is_extended, is_sorted, nested, owner, split_state
 
 SUFFIXES = (".safetensors", ".npz", ".pt", ".pth", ".bin", ".h5", ".keras")
 INDEX = ".index.json"  # which file of several has which array, as the Hugging Face hub has it

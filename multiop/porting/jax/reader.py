@@ -39,10 +39,7 @@ _OF_NUMBERS = ("dynamic_slice", "dynamic_update_slice", "pad", "reduce", "reduce
 _FOLDED = 1 << 22  # the most entries of a constant that is computed while reading
 _OF_INTEGERS = ("numpy.ldexp",)  # their result has the dtype of the first operand
 _COMPILED = 1000  # the most equations of an original that runs as one program: XLA takes longer than linear time
-_HASTE = {
-    "xla_backend_optimization_level": 0,
-    "xla_llvm_disable_expensive_passes": True,
-}
+_HASTE = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
 _OF_KEYS = words("random_fold_in random_split slice squeeze reshape dynamic_slice gather broadcast_in_dim")
 
 

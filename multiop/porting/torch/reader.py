@@ -797,14 +797,7 @@ def _mutated_tensor(node: Any) -> Any:
 
 
 class _Reader:
-    def __init__(
-        self,
-        program: Any,
-        kind: str,
-        names: _Names,
-        modules: Mapping[str, str],
-        partial: bool = False,
-    ):
+    def __init__(self, program: Any, kind: str, names: _Names, modules: Mapping[str, str], partial: bool = False):
         self.program, self.kind, self.partial = program, kind, partial
         self.modules = modules  # a path of a module that has several -> the first of them
         self.untranslated: set[Any] = set()  # the calls that have no translation
