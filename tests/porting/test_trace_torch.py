@@ -664,7 +664,7 @@ class Stopped(nn.Module):
         if self.what == "a call without a row":
             return F.cosine_similarity(y, z, 1), y * z
         z = z * 1
-        part = z[1]
+        part = z.unbind(0)[1]
         z.add_(1)
         return y * z + part
 
@@ -703,6 +703,78 @@ def test_a_hook_that_may_change_a_gradient_is_refused(hook):
     hook(model[1])
     with pytest.raises(errors.TranslationError, match="hook"):
         porting.trace(model, torch.randn(3, 4))
+
+
+VIEWS = {
+    "a part of a part": lambda b: b[1:][0, 1:],
+    "steps": lambda b: b[:, 1::2][:, :1],
+    "a row of the transpose": lambda b: b.t()[-1],
+    "permuted": lambda b: b.view(3, 2, 2).permute(2, 0, 1)[1],
+    "another shape": lambda b: b.unsqueeze(1).flatten()[2:7],
+    "one axis less": lambda b: b[:1].squeeze(0),
+    "moved": lambda b: b.view(3, 2, 2).movedim(0, -1).mT[1],
+    "narrow": lambda b: b.narrow(1, 1, 2).T,
+    "no entry": lambda b: b[:, 2:2],
+    "a diagonal": lambda b: b[:, :3].diagonal()[1:],
+    "a chunk": lambda b: b.chunk(2, 1)[1],
+}
+CHANGES = {
+    "copy_": lambda v, y: v.copy_(y[0, 0]),
+    "mul_": lambda v, y: v.mul_(v * y[0, 1]).add_(y[1, 1]),
+    "fill_": lambda v, y: v.fill_(2.5),
+    "masked_fill_": lambda v, y: v.masked_fill_(v.detach() > 0.5, 3.0),
+    "index_put_": lambda v, y: v.index_put_((torch.tensor([0]),), y[2, 0]) if v.numel() else v,
+}
+
+
+class Changing(nn.Module):
+    """Reads a tensor and its views, made before and after, between changes of one of them."""
+
+    def __init__(self, view, change):
+        super().__init__()
+        self.view, self.change = VIEWS[view], CHANGES[change]
+        self.weight = nn.Parameter(torch.linspace(0.3, 1.4, 12).view(3, 4))
+
+    def forward(self, x):
+        b, y = x * self.weight, x + self.weight
+        row, column, v, total, rows = b[1], b.t()[1:][0], self.view(b), b.sum(), []
+        for i in range(3):
+            self.change(v, y * 0.9)
+            rows.append(b.sum() * v.sum())
+            column.mul_(v.sum() / 9 if i else total / 9)
+        return b * 1, row, column.exp(), v * 1, torch.stack(rows), b[0] * v.sum()
+
+
+@pytest.mark.parametrize("change", CHANGES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_change_of_a_view_is_one_of_the_tensor_and_its_views(view, change, monkeypatch, backend):
+    if not view.startswith(("a diagonal", "a chunk")):
+        monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", None)  # PyTorch writes views anew by it
+    model, x = Changing(view, change).double(), normal(3, 4) / 4
+    port = porting.trace(model, x)
+    outputs, gradients, _ = torch_rows.original(model, [x])
+    with multiop.use_backend(backend):
+        computed, slopes, _ = torch_rows.ported(port, [x])
+    assert torch_rows.error_between(computed, outputs) < 1e-12
+    assert torch_rows.error_between(slopes, gradients) < 1e-11
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("is_read", [True, False])
+def test_a_change_by_detach_of_what_has_a_gradient_is_refused(is_read):
+    class Model(nn.Module):
+        def forward(self, x):
+            y = x * 2
+            y.detach()[0].add_(x.detach()[1])
+            return (y if is_read else y.detach()) * x
+
+    x = normal(3, 4)
+    if is_read:
+        with pytest.raises(errors.TranslationError, match="by detach"):
+            porting.trace(Model(), x)
+    else:
+        computed = ops.convert_to_numpy(porting.trace(Model(), x)(x.numpy()))
+        np.testing.assert_allclose(computed, Model()(x).numpy(), 1e-15)
 
 
 LENT = {  # each may return what it is given, or a view of it

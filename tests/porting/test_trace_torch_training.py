@@ -247,7 +247,7 @@ REFUSED = {
     remembered: "something that is kept from call to call, but is no buffer",
     drawn_by_python: "a draw from random",
     drawn_by_numpy: "a draw from numpy.random",
-    gradient_left_out: "a change under no_grad of a tensor that has a gradient",
+    gradient_left_out: "a change under no_grad, or by detach, of a tensor that has a gradient",
 }
 
 

@@ -130,7 +130,7 @@ def _read_repeated(
             except errors.TranslationError as error:
                 raise (errors.TranslationError(_graph.list_missing(missing)) if missing else error) from error
         for block in _changes_without_gradient(program.graph):
-            missing["a change under no_grad of a tensor that has a gradient"].append(_where(block))
+            missing["a change under no_grad, or by detach, of a tensor that has a gradient"].append(_where(block))
         for call in _changed_while_lent(program.graph):
             words = f"a change in place of a result of {call.target}, which may be the argument that is read afterwards"
             missing[words].append(_where(call))
@@ -696,12 +696,21 @@ def _statistics(node: Any) -> list[Any]:
 
 
 def _changes_without_gradient(graph: Any) -> Iterator[Any]:
-    """Yield the `no_grad` blocks that change a tensor whose gradient does not know of it."""
+    """Yield the `no_grad` blocks, and the calls of `detach`, by which a tensor changes that its gradient does not know."""
     for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
         if block.args[0] is False:
             inner, operands = _block(block)
             changed = {_storage(x) for node in _with_blocks(inner) if (x := _mutated_tensor(node)) is not None}
             if any(_storage(operand) in changed and _has_gradient(operand) for operand in operands):
+                yield block
+    order = {node: number for number, node in enumerate(graph.nodes)}
+    for block in graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
+        if _storage(block) is not None and _has_gradient(block.args[0]):
+            made, memory = {block}, [x for x in order if _storage(x) == _storage(block)]
+            made |= {x for x in memory if x.args and x.args[0] in made and not made.add(x)}
+            last = max((order[x] for x in order if _mutated_tensor(x) in made), default=len(order))
+            users = [user for x in memory if x not in made for user in x.users if user.target != block.target]
+            if any(order[user] > last for user in users):
                 yield block
 
 
