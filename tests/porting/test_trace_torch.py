@@ -716,11 +716,10 @@ VIEWS = {
     "narrow": lambda b: b.narrow(1, 1, 2).T,
     "no entry": lambda b: b[:, 2:2],
     "a diagonal": lambda b: b[:, :3].diagonal()[1:],
-    "a chunk": lambda b: b.chunk(2, 1)[1],
 }
 CHANGES = {
     "copy_": lambda v, y: v.copy_(y[0, 0]),
-    "mul_": lambda v, y: v.mul_(v * y[0, 1]).add_(y[1, 1]),
+    "mul_": lambda v, y: v.mul_(y[0, 1]).add_(y[1, 1]),
     "fill_": lambda v, y: v.fill_(2.5),
     "masked_fill_": lambda v, y: v.masked_fill_(v.detach() > 0.5, 3.0),
     "index_put_": lambda v, y: v.index_put_((torch.tensor([0]),), y[2, 0]) if v.numel() else v,
@@ -748,7 +747,7 @@ class Changing(nn.Module):
 @pytest.mark.parametrize("change", CHANGES)
 @pytest.mark.parametrize("view", VIEWS)
 def test_a_change_of_a_view_is_one_of_the_tensor_and_its_views(view, change, monkeypatch, backend):
-    if not view.startswith(("a diagonal", "a chunk")):
+    if view != "a diagonal":
         monkeypatch.setattr(torch.export.ExportedProgram, "run_decompositions", None)  # PyTorch writes views anew by it
     model, x = Changing(view, change).double(), normal(3, 4) / 4
     port = porting.trace(model, x)
@@ -759,7 +758,6 @@ def test_a_change_of_a_view_is_one_of_the_tensor_and_its_views(view, change, mon
     assert torch_rows.error_between(slopes, gradients) < 1e-11
 
 
-@pytest.mark.once
 @pytest.mark.parametrize("is_read", [True, False])
 def test_a_change_by_detach_of_what_has_a_gradient_is_refused(is_read):
     class Model(nn.Module):

@@ -706,7 +706,8 @@ def _changes_without_gradient(graph: Any) -> Iterator[Any]:
     order = {node: number for number, node in enumerate(graph.nodes)}
     for block in graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
         if _storage(block) is not None and _has_gradient(block.args[0]):
-            made, memory = {block}, [x for x in order if _storage(x) == _storage(block)]
+            memory = [x for x in order if _storage(x) == _storage(block)]
+            made = {x for x in memory if x.target == block.target}
             made |= {x for x in memory if x.args and x.args[0] in made and not made.add(x)}
             last = max((order[x] for x in order if _mutated_tensor(x) in made), default=len(order))
             users = [user for x in memory if x not in made for user in x.users if user.target != block.target]
