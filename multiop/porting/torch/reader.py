@@ -710,8 +710,7 @@ def _changes_without_gradient(graph: Any) -> Iterator[Any]:
             made = {x for x in memory if x.target == block.target}
             made |= {x for x in memory if x.args and x.args[0] in made and not made.add(x)}
             last = max((order[x] for x in order if _mutated_tensor(x) in made), default=len(order))
-            users = [user for x in memory if x not in made for user in x.users if user.target != block.target]
-            if any(order[user] > last for user in users):
+            if any(order[y] > last for x in memory if x not in made for y in x.users if y.target != block.target):
                 yield block
 
 
