@@ -487,7 +487,7 @@ def list_missing(missing: Mapping[str, Sequence[str]], bridged: str = "") -> str
     return "\n".join(lines)
 
 
-def joined(key: Sequence[Any], inner: Sequence[Any]) -> tuple[Any, ...] | None:
+def join_keys(key: Sequence[Any], inner: Sequence[Any]) -> tuple[Any, ...] | None:
     """Return the key of a part of a part; `None` if both take a part of one axis."""
     parts = [*key, *[slice(None)] * (len(inner) - sum(isinstance(at, slice) for at in key))]
     for axis, at in zip([axis for axis, at in enumerate(parts) if isinstance(at, slice)], inner, strict=False):

@@ -664,7 +664,7 @@ class Stopped(nn.Module):
         if self.what == "a call without a row":
             return F.cosine_similarity(y, z, 1), y * z
         z = z * 1
-        part = z.unbind(0)[1]
+        part = z.unfold(1, 4, 4)[1, 0]
         z.add_(1)
         return y * z + part
 

@@ -133,7 +133,7 @@ def _sliced_once(
         return None
     if not all(isinstance(part, slice) for part in (*inner.key, *expression.key)):
         return None
-    key = _graph.joined(inner.key, expression.key)
+    key = _graph.join_keys(inner.key, expression.key)
     return None if key is None else Item(inner.x, key)
 
 

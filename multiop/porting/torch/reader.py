@@ -779,7 +779,7 @@ def _chain(node: Any, origins: dict[Any, Any]) -> list[Any]:
     return aliases
 
 
-def _viewed(node: Any) -> Any:
+def _view_source(node: Any) -> Any:
     """Return the tensor that a call returns a view of, if a change of this can be made one of the tensor."""
     source = node.args[0] if _storage(node) is not None and _internals.is_operation(node.target) and node.args else None
     if not isinstance(source, torch.fx.Node) or _storage(source) != _storage(node) or _converter(node.target):
@@ -792,7 +792,7 @@ def _roots(graph: Any, origins: dict[Any, Any]) -> dict[Any, Any]:
     """Return for each node the one whose memory it shows, unless a call makes a name another view of it."""
     roots: dict[Any, Any] = {}
     for node in graph.nodes:
-        roots[node] = roots.get(origins.get(node) or _viewed(node), node)
+        roots[node] = roots.get(origins.get(node) or _view_source(node), node)
     other = [x for x in roots if torch.Tag.inplace_view in getattr(x.target, "tags", ()) and "detach" not in x.name]
     return {} if other else roots
 
@@ -1212,11 +1212,11 @@ class _Reader:
                 result = Value(value.shape, value.dtype)
                 self._add([result], value, update=self.buffers[tensor])
         fresh = [*fresh, *aliases]
-        view, source, value = aliases[-1], _viewed(aliases[-1]), _as_value(self, value)
+        view, source, value = aliases[-1], _view_source(aliases[-1]), _as_value(self, value)
         if source is not None:
             key = self.keys.get(view)
-            while key and source in self.keys and (joined := _graph.joined(self.keys[source], key)) is not None:
-                key, source = joined, source.args[0]
+            while key and source in self.keys and (whole_key := _graph.join_keys(self.keys[source], key)) is not None:
+                key, source = whole_key, source.args[0]
             whole = self._argument(source)
             if key:
                 after = call("ops.set_item", whole, key, value)
