@@ -53,7 +53,7 @@ LARGE = {  # calls of the sizes and options that a kernel is for, where the op's
     "op_layer_normalization": [call(normal(3, 2), normal(3, 2), normal(3, 2), axis=None)],
     **{name: [call(*[np.arange(4, dtype=np.int32)] * 2)] for name in ("op_left_shift", "op_right_shift")},
     "op_mean": [call(normal(400, 400), axis=0), call(SPECTRUM, axis=0)],
-    "op_one_hot": [call(np.arange(4, dtype=np.int32), 5)],
+    "op_one_hot": [call(np.arange(256, dtype=np.int32) % 8, 8)],
     "op_quantile": [call(normal(3, 5), 0.3, axis=1), call(normal(5, 3), 0.5, axis=0, keepdims=True)],
     "op_slogdet": [call(normal(4, 4))],
     "op_std": [call(normal(400, 400), axis=1), call(normal(4, 4))],

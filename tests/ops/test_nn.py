@@ -274,6 +274,16 @@ def test_a_number_is_normalized_by_itself(backend):
     assert (float(value), mo.op_convert_to_numpy(gradient).tolist()) == (1.5, [[2, 0, 0], [2, 2, 0]])
 
 
+@pytest.mark.parametrize("x", [[0.0, 3.0], [1e-30, -2e-30], [1e30, 1e30]])
+def test_an_epsilon_that_a_compiled_program_takes_for_0_leaves_a_gradient(backend, x):
+    def weighted(x, epsilon):
+        return mo.op_sum(mo.op_normalize(x, epsilon=epsilon) * mo.op_convert_to_tensor([1.0, 2.0]))
+
+    x = mo.op_convert_to_tensor(x)
+    found, wanted = (mo.op_convert_to_numpy(mo.grad(weighted)(x, epsilon)) for epsilon in (1e-40, 1e-35))
+    np.testing.assert_allclose(found, wanted, rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(0, 3), (2, 3, 0)])
 def test_a_normalization_of_no_entries_has_a_gradient(backend, shape):
     x, vector = mo.op_zeros(shape), mo.op_ones((3,))

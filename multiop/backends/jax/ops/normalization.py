@@ -89,6 +89,7 @@ def normalize(x, axis, order, epsilon):
     total = jnp.sum(small * small if order == 2 else _abs(small) ** order, axis, keepdims=True)
     total = jnp.where(largest == 0, 1, total)
     length = jnp.sqrt(total) if order == 2 else total ** (1 / order)
+    epsilon = jnp.maximum(epsilon, jnp.finfo(x.dtype).tiny)  # a smaller one is 0 in a compiled program
     return jnp.where(largest * length < epsilon, x / epsilon, divide(small, length))
 
 

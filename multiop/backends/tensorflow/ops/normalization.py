@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 
 from multiop import errors
@@ -82,6 +83,7 @@ def normalize(x, axis, order, epsilon):
     )
     total = choose(zero, one, total)
     length = tf.sqrt(total) if order == 2 else total ** (1 / order)
+    epsilon = max(epsilon, float(np.finfo(x.dtype.as_numpy_dtype).tiny))  # a smaller one is 0 in a compiled program
     return choose(largest * length < epsilon, x / epsilon, small / length)
 
 
