@@ -256,7 +256,7 @@ def key_beside(x: Any, seed: Any) -> Any:
     key_of_ints = random_part("key_of_ints") if type(seed) is int else None
     key: Any = as_key(seed) if key_of_ints is None else key_of_ints(*_of_int(seed, "seed"))
     key = key if x is None else active().on_device_of(x, key)
-    if draws_on_host is None or _is_tracing() or not draws_on_host(key):
+    if draws_on_host is None or not draws_on_host(key):
         return key
     return tuple(key.tolist())
 
