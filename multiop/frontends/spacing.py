@@ -97,7 +97,7 @@ def op_geomspace(
     if op_dtype(ends) in dtypes.COMPLEX:
         raise errors.DTypeError(f"{op_dtype(ends)} is not accepted: give real numbers")
     first, last = ends[:1], ends[1:]
-    index = on_device_of(ends, op_reshape(op_arange(num), (num, *(1 for _ in op_shape(ends[0])))))
+    index = on_device_of(ends, op_reshape(op_arange(num), (num, *[1] * (len(op_shape(ends)) - 1))))
     is_first = op_equal(index, 0)
     is_last = op_equal(index, num - 1 if endpoint and num > 1 else -1)
 

@@ -27,11 +27,9 @@ def op_image_resize(images, size, *options, otherwise):
         return meaning(images)
     last = data_format != "channels_first"
     old = images.shape[-3:-1] if last else images.shape[-2:]
-    is_repeated = interpolation == "nearest" and not is_tracked() and not any(map(operator.mod, size, old))
+    is_exact, dtype = all(map(windows.is_exact_in_float32, old, size)), images.dtype  # else, a place is rounded
+    is_repeated = interpolation == "nearest" and is_exact and not is_tracked() and not any(map(operator.mod, size, old))
     if not (is_repeated or (interpolation == "bilinear" and is_finite(images))):
-        return meaning(images)
-    is_exact, dtype = all(map(windows.is_exact_in_float32, old, size)), images.dtype
-    if is_repeated and not is_exact:  # a pixel's place in it may be rounded down
         return meaning(images)
     working = dtype if is_exact else torch.float64
 
