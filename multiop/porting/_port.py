@@ -173,7 +173,7 @@ class Port:
 
     def rounded(self, training: bool, seed: int | None) -> dict[str, Any]:
         """Return what the original computes now, as `recorded`, where its inputs move by some roundings or none."""
-        about = dict(self._about)
+        about = self._about | {"modes": [training]}
         self._record(about, None if seed is None else functools.partial(nudged, seed=seed))
         return about[_RECORDS[training]]
 

@@ -40,11 +40,8 @@ def _shorter(nodes: Sequence[Node], outputs: Expression) -> tuple[list[Node], Ex
                 if inner.args[1:] == expression.args[1:]:
                     return inner.args[0]
             if expression.function == "ops.reshape":
-                return (
-                    _as_channel_shuffle(expression, producers)
-                    or _reshaped_mean(expression, producers, counts)
-                    or expression
-                )
+                shorter = _as_channel_shuffle(expression, producers) or _reshaped_mean(expression, producers, counts)
+                return shorter or expression
         if isinstance(expression, Item):
             return _sliced_once(expression, producers, counts, scopes) or expression
         if _graph.is_call(expression, "ops.squeeze"):

@@ -696,7 +696,7 @@ def _statistics(node: Any) -> list[Any]:
 
 
 def _changes_without_gradient(graph: Any) -> Iterator[Any]:
-    """Yield the `no_grad` blocks, and the calls of `detach`, by which a tensor changes that its gradient does not know."""
+    """Yield the `no_grad` blocks and the calls of `detach` that let a tensor change behind its gradient."""
     for block in graph.find_nodes(op="call_function", target=torch.ops.higher_order.wrap_with_set_grad_enabled):
         if block.args[0] is False:
             inner, operands = _block(block)
@@ -707,8 +707,9 @@ def _changes_without_gradient(graph: Any) -> Iterator[Any]:
     for block in graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
         if _storage(block) is not None and _has_gradient(block.args[0]):
             memory = [x for x in order if _storage(x) == _storage(block)]
-            made = {x for x in memory if x.target == block.target}
-            made |= {x for x in memory if x.args and x.args[0] in made and not made.add(x)}
+            made: set[Any] = set()  # what was detached, and its views
+            for x in memory:
+                made |= {x} if x.target == block.target or (x.args and x.args[0] in made) else set()
             last = max((order[x] for x in order if _mutated_tensor(x) in made), default=len(order))
             if any(order[y] > last for x in memory if x not in made for y in x.users if y.target != block.target):
                 yield block
