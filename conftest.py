@@ -49,7 +49,9 @@ def pytest_addoption(parser):
     parser.addoption(
         "--part", action="append", choices=["core", *APART], help="collect a part of the suite alone, or several"
     )
-    parser.addoption("--week", default=None, help="run the quarter of this week, such as 2026-W48, or of `every` week")
+    parser.addoption(
+        "--week", default=None, help="run the turns of a week, such as 2026-W48, of `this` one, or of `every` week"
+    )
     parser.addoption("--record", type=Path, metavar="PATH", help="write the core seconds of each test function to PATH")
     parser.addoption(
         "--as-tested", action="store_true", help="take whichever version is installed for one that everything works on"
@@ -72,10 +74,10 @@ def pytest_configure(config):
     )
     if not config.pluginmanager.hasplugin("timeout"):
         config.addinivalue_line("markers", "timeout(seconds): when pytest-timeout, which is not here, ends the test")
-    config.addinivalue_line(
-        "markers", "rotating: outside the full tier, a quarter of the cases runs each week, of each case one backend"
-    )
+    config.addinivalue_line("markers", "rotating: outside the full tier, each case runs one week in three")
     if config.getoption("week") is None:  # the processes of pytest-xdist are given it
+        config.option.week = "this" if config.args_source is config.ArgsSource.TESTPATHS else "every"
+    if config.getoption("week") == "this":
         config.option.week = "{}-W{:02}".format(*datetime.date.today().isocalendar()[:2])
     config.addinivalue_line("markers", "traced: about compiled or mapped code that does not know values")
     config.addinivalue_line("markers", "compiler: about what the framework's own compiler makes of a program")
@@ -189,22 +191,44 @@ def is_left_to_full(path, nodeid, params, marks, config):
             return True  # it runs on the backend that starts fastest
         if mark.name == "slow_on" and all(params.get(name) == value for name, value in mark.kwargs.items()):
             return True
-        if mark.name == "rotating" and not is_in_turn(nodeid, backend, config.getoption("week")):
-            return True
+    if takes_turns(path, nodeid, params, marks) and not is_in_turn(nodeid, backend, config.getoption("week")):
+        return True
     return next((mark.args[0] for mark in marks if mark.name == "tier"), None) == "full"
 
 
+def takes_turns(path, nodeid, params, marks):
+    """Say whether a case runs on NumPy each week, and on one of the frameworks.
+
+    So does what is written once for all of them, but for the sentences of the contract: composites, and the tests that
+    the backends share; and what is marked `rotating`.
+    """
+    names, backend = {mark.name for mark in marks}, params.get("multiop_backend")
+    if "rotating" in names:
+        return True
+    if backend is None or names & {"construct", "once", "whole"}:
+        return False
+    if path.stem == "test_conformance":
+        from multiop.testing.test_suite import ROWS, _is_primitive, _native
+
+        is_usual = nodeid.rpartition("::")[2] == f"test_value[{backend}-{params['op']}-{_native(ROWS[params['op']])}]"
+        return not is_usual and not _is_primitive(params["op"], backend)
+    return path.parent.name in SHARED or path.stem in SHARED
+
+
+SHARED = ("autodiff", "ops", "test_random")  # folders and files of tests that the backends share
+
+
 def is_in_turn(nodeid, backend, week):
-    """Say whether a case is in the quarter of a week: on one backend of four, on each after four weeks."""
-    if week == "every":
+    """Say whether a case has its turn in a week: on one framework of three, on each after three weeks."""
+    if week == "every" or backend == "numpy":
         return True
     year, _, number = week.partition("-W")
     turn = list(BUILT_IN).index(backend) if backend in BUILT_IN else 0  # whichever others are asked for
-    return (zlib.crc32(nodeid.replace(f"[{backend}", "[").encode()) + turn + 53 * int(year) + int(number)) % 4 == 0
+    return (zlib.crc32(nodeid.replace(f"[{backend}", "[").encode()) + turn + 53 * int(year) + int(number)) % 3 == 0
 
 
 def pytest_report_header(config):
-    return f"rotating tests: the quarter of {config.getoption('week')}"
+    return f"tests that take turns: those of {config.getoption('week')}"
 
 
 def what_is_proven(items, names):

@@ -140,13 +140,17 @@ def prove_pyright(session: nox.Session, *_: str) -> None:
 @nox.session(venv_backend="none")
 def tests(session: nox.Session) -> None:
     """Prove every op and every sentence of the contract once, on all backends together."""
-    announce(session, "core")
-    what = ["pytest", *WORKERS, "--tier=default", *session.posargs]
-    is_whole = not any(pathlib.Path(word.partition("::")[0]).exists() for word in session.posargs)
-    run(session, *what, *["--part=core"] * is_whole, "--hasty", environment=HASTY)
-    # what is about the compilers; that vectors compile is taken for granted: to try takes ten seconds
+    names_files = any(pathlib.Path(word.partition("::")[0]).exists() for word in session.posargs)
+    prove_parts(session, *[] if names_files else ["core"])
+
+
+@nox.session(venv_backend="none", default=False)
+def compilers(session: nox.Session) -> None:
+    """Prove what is about the frameworks' own compilers, which the other sessions run without."""
+    # that vectors compile is taken for granted: to try takes ten seconds
     compiled = ENVIRONMENT | {"TORCHINDUCTOR_VEC_ISA_OK": "1"}
-    run(session, *what, *COMPILED * is_whole, "-m", "compiler", environment=compiled, success=[0, 5])
+    chosen = ["--tier=default", "--week=this", *COMPILED, "-m", "compiler", *session.posargs]
+    run(session, "pytest", *WORKERS, *chosen, environment=compiled, success=[0, 5])
 
 
 def announce(session: nox.Session, *parts: str) -> None:
@@ -178,10 +182,12 @@ def tools(session: nox.Session) -> None:
 def apart(session: nox.Session) -> None:
     """Prove `porting` and `tools` in one run, as CI does: the frameworks start in two processes, not in four."""
     prove_parts(session, "porting", "tools")
+    compilers(session)
 
 
 def prove_parts(session: nox.Session, *names: str) -> None:
-    announce(session, *names)
+    if names:
+        announce(session, *names)
     chosen = ["--tier=default", *(f"--part={name}" for name in names), "--hasty", *session.posargs]
     run(session, "pytest", *WORKERS, *chosen, environment=HASTY)
 
@@ -197,7 +203,7 @@ def quick(session: nox.Session) -> None:
     )
     lint(session)
     types(session)
-    chosen = ["--tier=quick", "--hasty", f"--backends={backend}", "-m", "not cross"]
+    chosen = ["--tier=quick", "--week=every", "--hasty", f"--backends={backend}", "-m", "not cross"]
     run(session, "pytest", *WORKERS, *chosen, *more, environment=HASTY | {"MULTIOP_BACKEND": backend})
 
 

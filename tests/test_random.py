@@ -160,7 +160,6 @@ def expected_integers(dtype, low, high, n, seed):
     return [low + (int(d) * (high - low) >> 32 * limbs) for d in digits]
 
 
-@pytest.mark.rotating
 @modes
 @pytest.mark.parametrize("case", slow_but(["many"], INTEGERS, *SLOW))
 def test_integers_are_the_whole_part_of_a_product(backend, mode, case, request):
@@ -471,7 +470,6 @@ def test_successes_have_their_probabilities(backend, n, p):
     assert x.max() <= n
 
 
-@pytest.mark.rotating
 @pytest.mark.once
 @pytest.mark.parametrize(
     ("n", "p"),
@@ -1262,7 +1260,6 @@ BAD = {
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments_are_named(backend, case):
     call, kind, message = BAD[case]

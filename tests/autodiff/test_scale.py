@@ -75,7 +75,6 @@ def test_work_is_linear(backend, f):
     assert many < 5.5 * few
 
 
-@pytest.mark.rotating
 def test_ten_thousand_leaves(backend):
     found = leaves(10_000)
     assert len(found) == 10_000
@@ -84,7 +83,6 @@ def test_ten_thousand_leaves(backend):
     assert {float(g) for g in found.values()} == {2.0}
 
 
-@pytest.mark.rotating
 def test_ten_thousand_custom_gradients(backend):
     @mo.op_custom_gradient
     def turned(x):

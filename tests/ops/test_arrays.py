@@ -71,7 +71,6 @@ def test_ranks_are_those_of_numpy_where_float32_would_round_to_others(backend):
             assert numbers(op(x, q, method="lower")) == expected
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("error", "call"),
     [

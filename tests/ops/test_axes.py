@@ -73,7 +73,6 @@ def answers(name, axis, order=None):
     return [*values, multiop.op_convert_to_numpy(multiop.grad(loss)(xs[0]))]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     "axis", [pytest.param(a, marks=pytest.mark.tier("full") if a in FULL else (), id=ALONG[a]) for a in ALONG]
 )

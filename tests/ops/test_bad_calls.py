@@ -249,7 +249,6 @@ UNKNOWN_VALUES = {  # what needs a value: in the result's shape, or as an option
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("name", UNKNOWN_VALUES)
 def test_a_value_that_compiled_code_lacks(backend, name):
     """Compiled code gives what eager code gives, or multiop's own error, in which no tracer occurs."""

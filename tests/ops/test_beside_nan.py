@@ -100,14 +100,12 @@ def check(f, x, y, extra, dtype):
         np.testing.assert_allclose(one, other, rtol=10 * tolerance, atol=tolerance * scale)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float32", pytest.param("float64", marks=pytest.mark.tier("full"))])
 @pytest.mark.parametrize("name", ENTRIES)
 def test_an_entry(backend, name, dtype, multiop_x64):
     check(ENTRIES[name], np.array(X), np.array(Y), np.array([np.nan]), dtype)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("name", ROWS)
 def test_a_row(backend, name):
     x, y = RNG.normal(size=(2, 4, 12)).round(1)

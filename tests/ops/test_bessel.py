@@ -73,7 +73,6 @@ def test_at_0_the_derivative_with_respect_to_a_positive_order_is_0(name, multiop
     np.testing.assert_array_equal(multiop.op_convert_to_numpy(found), 0)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("name", "dtype", "orders", "sizes"),
     [

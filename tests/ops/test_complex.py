@@ -12,7 +12,6 @@ def check(found, expected, dtype, what):
     assert not len(wrong), f"{what} at {len(wrong)} points"
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", SIZES)
 @pytest.mark.parametrize("op", FUNCTIONS)
 def test_branch_cuts_and_sizes(backend, multiop_x64, op, dtype):

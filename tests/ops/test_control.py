@@ -132,7 +132,6 @@ BAD = {
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("case", BAD)
 def test_bad_arguments(backend, case):
     fun, error = BAD[case]

@@ -15,7 +15,6 @@ def numpy(x):
     return mo.op_convert_to_numpy(x)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args", "kwargs", "match"),
     [

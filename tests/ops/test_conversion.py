@@ -368,7 +368,6 @@ def assert_same_numbers(found, expected):
     np.testing.assert_array_equal(np.signbit(found)[is_number], np.signbit(expected)[is_number])
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", FLOAT8)
 @pytest.mark.parametrize("source", [*dtypes.BOOLEAN, *dtypes.INTEGER, *dtypes.FLOATING])
 def test_a_cast_to_float8_rounds_once(backend, dtype, source, x64):

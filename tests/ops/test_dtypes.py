@@ -81,7 +81,6 @@ def test_joining_is_symmetric_and_associative():
                 assert _dtypes.join(_dtypes.join(a, b), c) == _dtypes.join(a, _dtypes.join(b, c))
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("op", list(ARITHMETIC))
 def test_every_pair_of_dtypes(backend, op):
     accepted, result = ARITHMETIC[op]

@@ -41,7 +41,6 @@ def slope(f):
     return gradient
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args"),
     [
@@ -60,7 +59,6 @@ def test_a_dtype_that_is_not_accepted(backend, op, args):
         getattr(mo, op)(*args)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("call", "error", "match"),
     [

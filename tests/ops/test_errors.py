@@ -33,7 +33,6 @@ def test_a_bad_axis(backend, op, args, kwargs):
     assert f"in {op}(" in str(caught.value)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("axis", [0.0, "0", True, [0.5], ("a",)])
 @pytest.mark.parametrize("op", ["op_sum", "op_max", "op_flip", "op_squeeze", "op_softmax", "op_argmin"])
 def test_an_axis_that_is_no_int(backend, op, axis):
@@ -41,7 +40,6 @@ def test_an_axis_that_is_no_int(backend, op, axis):
         getattr(mo, op)(X, axis=axis)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args"),
     [

@@ -65,7 +65,6 @@ BAD = [
 ]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(("op", "args", "kwargs", "message"), BAD)
 def test_a_bad_argument(backend, op, args, kwargs, message):
     with pytest.raises(errors.ArgumentError, match=f"^{op}: .*{message}"):
@@ -201,7 +200,6 @@ def sums_along(x, axis, matrix):
 SIZES = [((4, 6), (8, 12)), ((8, 4), (4, 16)), ((4, 4), (8, 4)), ((6, 5), (2, 15)), ((7, 4), (3, 9)), ((1, 8), (4, 2))]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(
     ("way", "old", "new"), [*(("eager", *sizes) for sizes in SIZES), *(("compiled", *SIZES[i]) for i in (1, 4))]

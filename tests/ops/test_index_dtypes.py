@@ -48,7 +48,6 @@ def values(y):
     return ops.convert_to_numpy(y)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("name", [*BY_INDICES, *EAGERLY])
 def test_indices(name, dtype, backend, multiop_x64):
@@ -57,7 +56,6 @@ def test_indices(name, dtype, backend, multiop_x64):
     np.testing.assert_array_equal(values(f(ops.convert_to_tensor(indices, dtype=dtype))), expected)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     "dtype", ["uint32", *[pytest.param(d, marks=pytest.mark.tier("full")) for d in ("int8", "uint64")]]
 )
@@ -132,7 +130,6 @@ PICKED = {
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["uint16", *DTYPES[2:]])
 @pytest.mark.parametrize("name", PICKED)
 def test_entries(name, dtype, backend, multiop_x64):

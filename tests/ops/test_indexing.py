@@ -25,7 +25,6 @@ def gradient(f, *xs):
     return [value(g) for g in grads]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args", "kwargs"),
     [
@@ -136,7 +135,6 @@ def test_an_argument_of_the_wrong_type(backend, op, args):
         getattr(mo, op)(*args)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args"),
     [
@@ -369,7 +367,6 @@ def test_33_the_last_of_repeated_keys_stays(backend):
     assert gradient(lambda x, y: mo.op_add_at(x, [0, 0], y), x, y) == [[[1.0, 1.0]] * 2] * 2
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "uint16", "uint32", "float16", "bfloat16", "complex64", "bool"])
 def test_updates_by_key_keep_the_dtype(backend, dtype):
     x, one = mo.op_cast(X[:2], dtype), mo.op_cast(1, dtype)

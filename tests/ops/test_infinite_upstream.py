@@ -30,7 +30,6 @@ FLAT = {  # 0 with slope 0 at -0.4, and positive at 2
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", FLAT)
 @pytest.mark.parametrize("above", [mo.op_sqrt, mo.op_log])

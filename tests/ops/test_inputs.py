@@ -130,7 +130,6 @@ REFUSED = {  # what is no tensor, and how it is named
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("name", REFUSED)
 @pytest.mark.parametrize("op", ["op_convert_to_tensor", "op_negative"])
 def test_the_rest_is_refused_by_name(backend, name, op):

@@ -71,7 +71,6 @@ def x64(multiop_x64):
     """Have float64 mean float64 on every backend."""
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float64", "complex128"])
 @pytest.mark.parametrize(
     ("f", "shape"),
@@ -196,7 +195,6 @@ def test_second_derivative_of_the_determinant_of_a_singular_matrix(backend, zero
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args"),
     [
@@ -272,7 +270,6 @@ OF_SQUARES = [
 ]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("op", OF_SQUARES)
 @pytest.mark.parametrize("shape", [(1, 2), (3, 2), (4, 2), (2, 5, 4)])
 def test_what_is_not_square_is_refused(backend, op, shape):
@@ -486,7 +483,6 @@ def test_powers_of_integers_stay_integers(backend):
     assert multiop.op_dtype(multiop.op_matrix_power(x, -1)) == "float32"
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("wrap", [lambda f: f, multiop.jit], ids=["eagerly", "compiled"])
 @pytest.mark.parametrize("op", ["inv", "cholesky", "solve", "eigh", "qr", "slogdet"])
 def test_empty_matrices_have_empty_gradients(backend, op, wrap):

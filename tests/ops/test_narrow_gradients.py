@@ -19,7 +19,6 @@ pytestmark = [
 ]
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(("op", "dtype"), [(op, dtype) for op in ROWS for dtype in NARROW if dtype in ROWS[op].dtypes])
 def test_narrow_gradient(op, dtype, multiop_backend, multiop_x64, pytestconfig):
     largest = float(multiop.finfo(dtype).max)

@@ -19,7 +19,6 @@ def numbers(x):
     return mo.op_convert_to_numpy(x).tolist()
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("op", "args", "kwargs", "error", "named"),
     [

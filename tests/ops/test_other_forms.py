@@ -200,7 +200,6 @@ def test_a_size_that_no_machine_can_hold_is_refused(backend, name):
         (HUGE | ENDING)[name]()
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("name", OFFSETS)
 def test_an_offset_far_beyond_the_tensor_is_taken_or_refused(backend, name):
     call, expected = OFFSETS[name]

@@ -83,7 +83,6 @@ def order_of_exp2(x, order):
     return mpf(2) ** mpf(float(x)) * mpmath.log(2) ** order
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
 def test_slopes_of_exp2(backend, slope, dtype, way):
     edge = {"float16": 16, "float64": 1024}.get(dtype, 128)
@@ -111,7 +110,6 @@ def test_logarithms_of_determinants_of_two_rows(backend, way, size):
     np.testing.assert_allclose(slope, [[-1.5, 0.5], [1, 0]], rtol=1e-6)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("base", [1.1, 2.0, 0.75])
 def test_slope_of_a_power_by_its_exponent(backend, slope, base, way):
     exponent = 128.2 * np.log(2) / np.log(base)  # where the value is just past the range of float32
@@ -142,7 +140,6 @@ def test_signs_of_complex_numbers(backend, way, dtype, side):
     np.testing.assert_allclose(host(turn), [1j / 3], rtol=1e-6)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("zeros", [pytest.param(0, marks=pytest.mark.tier("full")), 3])
 @pytest.mark.parametrize(
     ("dtype", "scale", "at"),
@@ -237,7 +234,6 @@ SLOPES = {  # the op, its second derivatives (in the first operand twice, mixed,
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("op", SLOPES)
 def test_second_derivatives_keep_their_digits(backend, op, dtype, way):
@@ -299,7 +295,6 @@ def test_an_end_of_linspace_beside_a_large_row(backend, upstream, endpoint, want
     np.testing.assert_allclose(list(map(host, found)), want, rtol=1e-6)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_slopes_of_powers_that_grow_far(backend, way, dtype):
     top = {"float32": 128.25, "float64": 1024.25}[dtype]  # the last number is past the range, its slope is not
@@ -310,7 +305,6 @@ def test_slopes_of_powers_that_grow_far(backend, way, dtype):
     np.testing.assert_allclose(list(map(host, found)), want, rtol={"float32": 1e-4, "float64": 1e-12}[dtype])
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["bfloat16", "float32", "float64"])
 def test_slopes_of_products_with_logarithms_of_huge_numbers(backend, way, dtype):
     """The slope of the logarithm alone is subnormal there, which JAX and TensorFlow take for 0."""
@@ -384,7 +378,6 @@ QUOTIENTS = {
 }
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("mapped", [False, pytest.param(True, marks=pytest.mark.tier("full"))], ids=["", "mapped"])
 @pytest.mark.parametrize("quotient", QUOTIENTS)
 def test_quotients_of_large_numbers(backend, way, mapped, quotient):

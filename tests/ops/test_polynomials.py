@@ -68,7 +68,6 @@ def test_slopes_have_the_digits_of_their_dtype_at_any_distance(backend, multiop_
         np.testing.assert_allclose(values(slopes), want, rtol=1e-5)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [

@@ -23,7 +23,6 @@ def test_the_number_of_segments_is_found(backend, op):
     assert mo.op_shape(getattr(mo, op)(X[:0], IDS[:0])) == (0, 2)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize(
     ("args", "error"),

@@ -64,7 +64,6 @@ def check(name, dtype, found):
     np.testing.assert_array_equal(np.signbit(found)[zero], np.signbit(wanted)[zero], err_msg=name)
 
 
-@pytest.mark.rotating
 @pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16", "float64"])
 @pytest.mark.parametrize("name", CALLS)
 def test_the_sign_of_zero(backend, name, dtype, multiop_x64):
