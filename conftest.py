@@ -79,6 +79,12 @@ def pytest_configure(config):
         config.option.week = "this" if config.args_source is config.ArgsSource.TESTPATHS else "every"
     if config.getoption("week") == "this":
         config.option.week = "{}-W{:02}".format(*datetime.date.today().isocalendar()[:2])
+    try:
+        count_weeks(config.getoption("week"))
+    except ValueError:
+        raise pytest.UsageError(
+            f"--week must be this, every, or a week such as 2026-W48; got {config.getoption('week')!r}"
+        ) from None
     config.addinivalue_line("markers", "traced: about compiled or mapped code that does not know values")
     config.addinivalue_line("markers", "compiler: about what the framework's own compiler makes of a program")
     config.addinivalue_line(
@@ -215,20 +221,25 @@ def takes_turns(path, nodeid, params, marks):
     return path.parent.name in SHARED or path.stem in SHARED
 
 
-SHARED = ("autodiff", "ops", "test_random")  # folders and files of tests that the backends share
+SHARED = ("autodiff", "ops", "porting", "testing", "test_random")  # folders and files of such tests
 
 
 def is_in_turn(nodeid, backend, week):
     """Say whether a case has its turn in a week: on one framework of three, on each after three weeks."""
     if week == "every" or backend == "numpy":
         return True
-    year, _, number = week.partition("-W")
     turn = list(BUILT_IN).index(backend) if backend in BUILT_IN else 0  # whichever others are asked for
-    return (zlib.crc32(nodeid.replace(f"[{backend}", "[").encode()) + turn + 53 * int(year) + int(number)) % 3 == 0
+    return (zlib.crc32(nodeid.replace(f"[{backend}", "[").encode()) + turn + count_weeks(week)) % 3 == 0
+
+
+def count_weeks(week):
+    """Return the number of a week, such as 2026-W48, since the calendar began; that of `every` week is 0."""
+    year, _, number = week.partition("-W")
+    return 0 if week == "every" else datetime.date.fromisocalendar(int(year), int(number), 1).toordinal() // 7
 
 
 def pytest_report_header(config):
-    return f"tests that take turns: those of {config.getoption('week')}"
+    return f"tests that take turns, of the week: {config.getoption('week')}"
 
 
 def what_is_proven(items, names):

@@ -122,7 +122,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def generate(session: nox.Session) -> None:
-    """Write `multiop/__init__.py`, `multiop/ops` and `primitives.py`, which follow from the frontends."""
+    """Write what follows from the frontends: `__init__.py`, `ops`, `boundaries.py` and `primitives.py`."""
     session.run(sys.executable, "tools/op_list.py", *session.posargs, external=True)
 
 
@@ -180,7 +180,7 @@ def tools(session: nox.Session) -> None:
 
 @nox.session(venv_backend="none", default=False)
 def apart(session: nox.Session) -> None:
-    """Prove `porting` and `tools` in one run, as CI does: the frameworks start in two processes, not in four."""
+    """Prove `porting` and `tools` in one run, then `compilers`, as CI does."""
     prove_parts(session, "porting", "tools")
     compilers(session)
 
@@ -246,7 +246,7 @@ def prove_others(session: nox.Session, backend: str, *more: str) -> None:
 
 def prove_alone(session: nox.Session, backend: str, *more: str) -> None:
     python = made(session, backend, BACKENDS[backend])
-    chosen = ["pytest", *WORKERS, "--hasty", f"--backends={backend}", "-m", "not cross", *more]
+    chosen = ["pytest", *WORKERS, "--week=every", "--hasty", f"--backends={backend}", "-m", "not cross", *more]
     variables = HASTY | {"MULTIOP_BACKEND": backend}
     run(session, *chosen, "--tier=quick", environment=variables, python=python)
     run(session, *chosen, "--tier=default", *AT_HAND, environment=variables, python=python)
@@ -314,7 +314,7 @@ def full(session: nox.Session) -> None:
     On each backend, `product` (ops, properties, calls and dtypes; its results go into results.json), `tests` (all the
     others), `docstrings` and `alone` (the framework installed alone, or none); `cross` (the backends together, the
     examples), `pyright` and `loaded` (each framework by itself, with multiop loaded). Only where they are named: `ends`
-    (the oldest and the newest of all dependencies), `port` (models of six libraries), `array-api` (the standard's own
+    (the oldest and the newest of all dependencies), `port` (models of eight libraries), `array-api` (the standard's own
     suite), `libraries` (einops, autoray and kymatio on multiop), `distributed` and `accelerator`.
     `-- --list` says how long each takes; `-- --shard 2/5`, `-- --backend jax` and `-- --part product` run some. What
     stands after these is the part's own: `-- --part port BERT`, `-- --part array-api torch`.

@@ -323,7 +323,7 @@ SEAM_FAULTS = {  # what it is called -> program, what is replaced, and by what, 
 
 
 @pytest.mark.parametrize("name", SEAM_FAULTS)
-def test_a_fault_of_a_training_loop_is_found(backend, name, monkeypatch):
+def test_a_fault_of_a_training_loop_is_found(backend, young_heap, name, monkeypatch):
     program, (owner, attribute), replaced = SEAM_FAULTS[name]
     if not program.frame.is_random:  # a checkpoint may draw again, or is refused by name
         assert program.look([backend]) is None
@@ -333,7 +333,7 @@ def test_a_fault_of_a_training_loop_is_found(backend, name, monkeypatch):
     assert difference.what == ("memory" if "keeps" in name else "value")
 
 
-def test_a_result_with_a_graph_and_a_shared_buffer_are_found(backend, monkeypatch):
+def test_a_result_with_a_graph_and_a_shared_buffer_are_found(backend, young_heap, monkeypatch):
     if backend != "torch":
         pytest.skip("no other backend has tensors that can be written into")
     import torch

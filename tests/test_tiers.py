@@ -80,7 +80,7 @@ def test_the_tiers_grow(collected):
 
 
 def test_every_file_of_tests_has_its_time_recorded():
-    """`pytest --tier=default --hasty --record=tests/durations.json tests/test_new.py` records that of a new file."""
+    """`nox -s tests -- --record=tests/durations.json --week=this tests/test_new.py` records that of a new file."""
     files = {path.relative_to(HERE.parent).as_posix() for path in HERE.rglob("test_*.py")}
     assert files == {*RECORD["files"], *RECORD["unmeasured"]}
 

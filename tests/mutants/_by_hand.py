@@ -141,6 +141,8 @@ AUTODIFF = [
 
 # name without its line -> why no test can detect it
 EQUIVALENT: dict[str, str] = {
+    'numpy/products.contiguous:np.asarray(u, order="C") -> np.asarray(u)': "the layout of an array is no matter to its "
+    "products, only to their time",
     "tensorflow/reduction.product: lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)]": "the two that stay over are "
     "multiplied by tf.reduce_prod, as those of an empty dimension are",
     "tensorflow/linalg.op_qr:rows < columns -> (rows) <= (columns)": "a square matrix is right in either branch",

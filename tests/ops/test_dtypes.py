@@ -35,6 +35,8 @@ ARITHMETIC = {
 SCALARS = [True, 2, 0.5, 1j]
 WIDER = {"bool": "int32", "int8": "int32", "int16": "int32", "uint8": "uint32", "uint16": "uint32"}
 LOOPS = {row.op for row in control_flow.ROWS}  # their dtypes are those of the user's function
+PARAMETERS = {op: {*inspect.signature(getattr(multiop, op)).parameters} for op in rows()}
+REDUCTIONS = {op: rows()[op] for op, names in PARAMETERS.items() if {"axis", "keepdims"} <= names}
 
 
 @pytest.fixture(autouse=True)
@@ -96,6 +98,17 @@ def test_every_pair_of_dtypes(backend, op):
             if found != result(common):
                 wrong.append((dtype1, dtype2, found, result(common)))
     assert not wrong
+
+
+def test_a_reduction_keeps_its_dimensions_in_every_dtype(backend):
+    assert len(REDUCTIONS) > 30
+    for op, row in REDUCTIONS.items():
+        more = [0.5] * ("q" in PARAMETERS[op])
+        for dtype in row.dtypes:
+            x = multiop.op_cast(multiop.op_ones((2, 3)), dtype)
+            for axis, keepdims, shape in [(1, True, (2, 1)), (1, False, (2,)), (None, True, (1, 1))]:
+                found = multiop.op_shape(getattr(multiop, op)(x, *more, axis=axis, keepdims=keepdims))
+                assert tuple(found) == shape, (op, dtype, axis, keepdims)
 
 
 @pytest.mark.parametrize("op", ["op_floor_divide", "op_mod", "op_power"])

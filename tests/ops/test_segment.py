@@ -24,6 +24,16 @@ def test_the_number_of_segments_is_found(backend, op):
 
 
 @pytest.mark.parametrize("op", OPS)
+def test_gradients_where_the_number_of_segments_is_found(backend, op):
+    x, upstream = mo.op_convert_to_tensor(X + 1), np.array([[1, 2], [4, 8]], np.float32)
+    with_number, without = (
+        mo.grad(lambda x, n=n: mo.op_sum(mo.op_multiply(getattr(mo, op)(x, IDS, n), upstream)))(x) for n in (2, None)
+    )
+    np.testing.assert_array_equal(value(without), value(with_number))
+    assert np.all(value(without)[1] == upstream[0])  # alone in the first segment
+
+
+@pytest.mark.parametrize("op", OPS)
 @pytest.mark.parametrize(
     ("args", "error"),
     [

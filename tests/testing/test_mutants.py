@@ -64,7 +64,8 @@ def test_a_case_has_its_turn_on_each_framework_once_in_three_weeks_and_on_numpy_
     is_in_turn = pytestconfig.pluginmanager.get_plugin(str(FOLDER.parents[1] / "conftest.py")).is_in_turn
     for k in range(20):
         on = {name: f"tests/ops/test_axes.py::test_axes[{name}-{k}]" for name in ("torch", "jax", "tensorflow")}
-        weeks = [{name for name in on if is_in_turn(on[name], name, f"2026-W{week}")} for week in range(46, 49)]
+        weeks = ["2026-W53", "2027-W01", "2027-W02"]
+        weeks = [{name for name in on if is_in_turn(on[name], name, week)} for week in weeks]
         assert sorted(name for found in weeks for name in found) == sorted(on)
         assert all(len(found) == 1 for found in weeks)
         assert all(is_in_turn(on[name], name, "every") for name in on)
