@@ -143,7 +143,7 @@ AUTODIFF = [
 EQUIVALENT: dict[str, str] = {
     'numpy/products.contiguous:np.asarray(u, order="C") -> np.asarray(u)': "the layout of an array is no matter to its "
     "products, only to their time",
-    "tensorflow/reduction.product: lambda x: tf.shape(x)[0] > 1, lambda x: [halved(x)]": "the two that stay over are "
+    "tensorflow/reduction.product: lambda x: tf.shape(x)[0] > 1, lambda x: [multiply_halves(x)]": "the two that stay over are "
     "multiplied by tf.reduce_prod, as those of an empty dimension are",
     "tensorflow/linalg.op_qr:rows < columns -> (rows) <= (columns)": "a square matrix is right in either branch",
     "tensorflow/elementwise.op_trunc:x < 0 -> (x) <= (0)": "at 0 the ceiling is the floor",

@@ -157,6 +157,7 @@ _TELLING = {
     "freed": ["persistent", "again", "twice"],
     "silence": ["ClosedOver"],
     "not linear": ["NonLinear"],
+    "keyword": ["keepdims=keepdims"],
 }
 
 
@@ -196,9 +197,11 @@ def stages(
         words = [op.removeprefix("op_") for op in ops]
         args = ["tests/test_conformance.py", f"--multiop-ops={','.join(ops)}", *chosen]
         found.append({"args": args, "seconds": 120 * longer})
-        if files := files_about(backend, words, stem):
-            names = [f"op_{word}" for word in words] + [f".{word}(" for word in words] + [f'"{word}' for word in words]
-            found.append({"args": [*files, *chosen], "words": names, "seconds": 25 * longer})
+        files = [*dict.fromkeys([*files_about(backend, words, stem), "tests/ops/test_dtypes.py"])]  # which walks all ops
+        names = [f"op_{word}" for word in words] + [f".{word}(" for word in words] + [f'"{word}' for word in words]
+        found.append({"args": [*files, *chosen], "words": [*names, *told], "seconds": 25 * longer})
+    if "kernels" in Path(path).parts:  # that a kernel runs is seen there alone
+        found.append({"args": ["tests/test_kernels.py", *chosen], "words": [*ops, *told], "seconds": 60 * longer})
     users = [stem] if stem in AUTODIFF or not ops else autodiff_using(backend, path, function)
     if users:
         about = [one for user in users for one in AUTODIFF.get(user, USUAL)]
