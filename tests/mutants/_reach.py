@@ -197,7 +197,8 @@ def stages(
         words = [op.removeprefix("op_") for op in ops]
         args = ["tests/test_conformance.py", f"--multiop-ops={','.join(ops)}", *chosen]
         found.append({"args": args, "seconds": 120 * longer})
-        files = [*dict.fromkeys([*files_about(backend, words, stem), "tests/ops/test_dtypes.py"])]  # which walks all ops
+        # the last walks all ops
+        files = [*dict.fromkeys([*files_about(backend, words, stem), "tests/ops/test_dtypes.py"])]
         names = [f"op_{word}" for word in words] + [f".{word}(" for word in words] + [f'"{word}' for word in words]
         found.append({"args": [*files, *chosen], "words": [*names, *told], "seconds": 25 * longer})
     if "kernels" in Path(path).parts:  # that a kernel runs is seen there alone
