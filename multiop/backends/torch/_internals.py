@@ -545,6 +545,15 @@ def storage_of(x):
 
 number_of = operator.methodcaller("_sequence_nr")  # by which the nodes of a thread are ordered
 metadata_of = operator.attrgetter("_input_metadata")  # for each output of the node's operation
+
+
+def hook_upstream(y, node, hook):
+    """Call `hook` with each upstream gradient of `y`, whose node is `node`; unlike `register_hook`, for ever."""
+    y._backward_hooks = {0: hook}
+    node._register_hook_dict(y)
+    y._backward_hooks = None  # a later one is the user's own
+
+
 reduction_of = operator.attrgetter("_saved_reduce")
 schema_of = operator.attrgetter("_schema")
 # batch normalization that returns its running statistics moved, where the public one writes to them
