@@ -141,6 +141,16 @@ def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
     https://github.com/pytorch/pytorch/pull/176218, https://github.com/pytorch/pytorch/issues/196700
     """
 
+    def meaning(x, gamma, beta):
+        return otherwise(x, gamma, beta, tuple(range(-len(shape), 0)), epsilon)
+
+    def native(x, gamma, beta):
+        return torch.layer_norm(x, shape, gamma, beta, epsilon)
+
+    is_rounded = x.is_cpu and x.dtype in HALF
+    if not is_rounded and (y := run_native(native, "NativeLayerNorm", _SAVED, meaning, x, gamma, beta)) is not None:
+        return y
+
     def kernel(x, gamma, beta):
         return list(torch.native_layer_norm(x, shape, gamma, beta, epsilon))
 
@@ -155,13 +165,4 @@ def layer_norm(otherwise, x, gamma, beta, shape, epsilon):
         grads = torch.ops.aten.native_layer_norm_backward(upstream.type(wide), x, *options)
         return [t if t is None else t.type(x.dtype) for t, x in zip(grads, given, strict=True)]
 
-    def meaning(x, gamma, beta):
-        return otherwise(x, gamma, beta, tuple(range(-len(shape), 0)), epsilon)
-
-    def native(x, gamma, beta):
-        return torch.layer_norm(x, shape, gamma, beta, epsilon)
-
-    operands = x, gamma, beta
-    is_rounded = x.is_cpu and x.dtype in HALF
-    y = None if is_rounded else run_native(native, "NativeLayerNorm", _SAVED, meaning, *operands)
-    return run_fused(kernel, pull, meaning, *operands, native=native) if y is None else y
+    return run_fused(kernel, pull, meaning, x, gamma, beta, native=native)
