@@ -62,7 +62,6 @@ def op_dot_product_attention(
     cap = None if attn_logits_soft_cap is None else args.number(attn_logits_soft_cap, "attn_logits_soft_cap")
     if cap is not None and not cap > 0:
         raise errors.ArgumentError(f"attn_logits_soft_cap must be above 0, got {attn_logits_soft_cap}")
-    if query is None or key is None or value is None:
-        args.check_given(query=query, key=key, value=value)
+    args.check_given(query=query, key=key, value=value)
     factor = None if scale is None else args.number(scale, "scale")
     return active().op_dot_product_attention(query, key, value, bias, mask, factor, is_causal, flash, cap)
