@@ -24,14 +24,14 @@ class Family:
 
     def program(self, graph, numbers, held, options):
         """Return the compiled form of `graph`, a member, with these numbers and tensors in it."""
-        own = torch.compile(graph.forward, dynamic=False, options=options)  # compiles once it is called
+        own = compiled_alone(graph, held, options)
         with self.lock:
             if self.shared is None or grouped(self.shared[1], numbers, self.members[0]) is None:
                 if len(self.members) == MOST:
                     return own
                 self.members.append(numbers)
                 groups = find_groups(self.members)
-                self.shared = torch.compile(lifted(graph, groups), dynamic=None, options=options), groups
+                self.shared = compile_as_one(lifted(graph, groups), dynamic=None, options=options), groups
             compiled, groups = self.shared
         others = *held, *grouped(groups, numbers, numbers)
 
@@ -46,6 +46,28 @@ class Family:
             return own(*tensors)
 
         return run
+
+
+def compiled_alone(graph, held, options):
+    """Return a function that compiles `graph` once it is called."""
+    compiled = compile_as_one(lifted(graph), dynamic=False, options=options)
+    return (lambda *tensors: compiled(*tensors, *held)) if held else compiled
+
+
+def compile_as_one(function, **options):
+    """Compile a function that was traced once as one step, into which Dynamo does not look: its own trace takes longer.
+
+    Args:
+        function: Takes all tensors that it uses.
+        **options: Those of `torch.compile`.
+    """
+    step = torch.compiler.allow_in_graph(lambda *operands: function(*operands))
+
+    def run(*operands):
+        return step(*operands)
+
+    run.__code__ = run.__code__.replace()  # programs are kept for each code object
+    return torch.compile(run, **options)
 
 
 def find_groups(members):
@@ -92,7 +114,7 @@ def describe(graph):
     return tuple(structure) if all(isinstance(x, torch.Tensor) for x in held) else None, numbers, held
 
 
-def lifted(graph, groups):
+def lifted(graph, groups=()):
     """Return a function of what `graph` takes, of the tensors that it holds, and of the number of each group."""
     new, made, nodes = Graph(), {}, list(graph.graph.nodes)
     for op in ("placeholder", "get_attr"):
@@ -103,7 +125,7 @@ def lifted(graph, groups):
     def replace(x):
         if isinstance(x, Node):
             return made[x]
-        group = next(rest) if type(x) is int else None
+        group = next(rest, None) if type(x) is int else None
         return x if group is None else numbers[group]
 
     for node in nodes:
