@@ -1029,6 +1029,19 @@ def test_draws_of_a_generator_are_those_of_its_keys(backend, x64):
             generator.state = seed, int(rng.choice([0, 30, 127, 2**32 - 1]))
 
 
+@pytest.mark.parametrize("first", [0, -3, 2**32 - 2, 2**63 - 2, 2**64 - 4])
+@pytest.mark.parametrize("name", OF_A_GENERATOR)
+def test_draws_of_successive_ints_are_those_of_their_keys(backend, x64, name, first):
+    if random_part("from_host") is None:
+        pytest.skip("nothing is drawn ahead")
+    for turn in range(4):  # the first ones singly
+        for seed in range(first, first + 4):
+            x = OF_A_GENERATOR[name](seed)
+            key = np.array([seed & _philox.MASK, seed >> 32 & _philox.MASK], np.uint32)
+            assert to_numpy(x).tolist() == to_numpy(OF_A_GENERATOR[name](key)).tolist(), (turn, seed)
+            x[...] = 0  # nobody else holds it
+
+
 def test_threads_share_what_is_drawn_ahead(backend):
     if random_part("from_host") is None:
         pytest.skip("nothing is drawn ahead")

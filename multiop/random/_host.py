@@ -1,6 +1,6 @@
-"""Numbers drawn on the host, by arrays: few numbers for successive keys of a generator together, ahead of their turns.
+"""Numbers drawn on the host, by arrays: few numbers for successive keys or ints together, ahead of their turns.
 
-They follow from the generator's seed and the number of its key, so what is kept is right for whoever has both.
+They follow from a generator's seed and the number of its key, so what is kept is right for whoever has both.
 """
 
 from __future__ import annotations
@@ -39,8 +39,9 @@ def draw(
     """
     n = _philox.count(shape)
     if type(key) is Turn:
-        if 0 < n <= _FEW and next(_times_of(of, options, shape, streams, key.seed)) >= _SINGLY:
-            part, place = divmod(key.number, _AHEAD)
+        part, place = divmod(key.number, _AHEAD)
+        times_of, whose = (_times_of_ints, part) if key.seed is None else (_times_of, key.seed)
+        if 0 < n <= _FEW and next(times_of(of, options, shape, streams, whose)) >= _SINGLY:
             return _rows_of(of, options, shape, streams, key.seed, part)[place, ...].copy()
         key = words_of(key)
     words = map(functools.partial(philox.parts_on_host, key, n), _counters(streams))
@@ -53,14 +54,16 @@ def to_tensor(x: Any) -> Any:
     return random_part("from_host")(x) if type(x) is np.ndarray else x
 
 
-@functools.lru_cache(_KEPT // 2)
-def _times_of(*what: Any) -> Iterator[int]:
-    """Return how often the next is asked for."""
+def _count_from_zero(*what: Any) -> Iterator[int]:
     return itertools.count()
 
 
+# how often the next of a generator is asked for, or of ints near each other: a program may use any of these
+_times_of, _times_of_ints = (functools.lru_cache(_KEPT // 2)(_count_from_zero) for _ in range(2))
+
+
 @functools.lru_cache(_KEPT)
-def _rows_of(of: Any, options: Any, shape: Any, streams: Any, seed: int, part: int) -> Array:
+def _rows_of(of: Any, options: Any, shape: Any, streams: Any, seed: int | None, part: int) -> Array:
     """Return the numbers of each of successive keys."""
     keys = [key for k in range(4 * part, 4 * part + 4) for key in keys_of(seed, k)]
     words = [next(iter(philox.words_of_keys(keys, math.prod(shape), counter))) for counter in _counters(streams)]

@@ -248,7 +248,7 @@ def key_beside(x: Any, seed: Any) -> Any:
     draws_on_host = random_part("draws_on_host")
     if draws_on_host is not None and draws_on_host(x):
         if type(seed) is int and -(2**63) <= seed < 2**64:
-            return seed & _philox.MASK, seed >> 32 & _philox.MASK
+            return Turn(None, seed & (1 << 64) - 1)
         if seed is None:
             seed = _of_process()
         if type(seed) is SeedGenerator:
@@ -272,9 +272,12 @@ def first_tensor(*values: Any) -> Any:
 
 
 class Turn(NamedTuple):
-    """The seed of a generator and the number of its key, which they determine: draws may know the keys that follow."""
+    """The seed of a generator and the number of its key, which they determine: draws may know the keys that follow.
 
-    seed: int
+    Ints as seeds are the turns of no generator.
+    """
+
+    seed: int | None
     number: int
 
 
@@ -288,13 +291,17 @@ def take_turn(generator: SeedGenerator) -> Turn:
 
 def words_of(turn: Turn) -> tuple[int, int]:
     """Return the two words of the key of a turn."""
+    if turn.seed is None:
+        return turn.number & _philox.MASK, turn.number >> 32
     return keys_of(turn.seed, turn.number // AT_ONCE)[turn.number % AT_ONCE]
 
 
 @functools.lru_cache(16)
-def keys_of(seed: int, part: int) -> list[tuple[int, int]]:
+def keys_of(seed: int | None, part: int) -> list[tuple[int, int]]:
     """Return the words of successive keys, which take little longer than those of one."""
     first = part * AT_ONCE
+    if seed is None:
+        return [words_of(Turn(None, first + k)) for k in range(AT_ONCE)]
     counter = first & _philox.MASK, first >> 32, 0, _philox.NEXT
     words = philox.words_on_host((seed & _philox.MASK, seed >> 32 & _philox.MASK), 4 * AT_ONCE, counter).tolist()
     return list(zip(words[::4], words[1::4], strict=True))
