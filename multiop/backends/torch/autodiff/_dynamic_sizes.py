@@ -61,7 +61,10 @@ def compile_as_one(function, **options):
         function: Takes all tensors that it uses.
         **options: Those of `torch.compile`.
     """
-    step = torch.compiler.allow_in_graph(lambda *operands: function(*operands))
+
+    @torch.compiler.allow_in_graph
+    def step(*operands):  # a method is another object each time, and marks belong to one
+        return function(*operands)
 
     def run(*operands):
         return step(*operands)
