@@ -7,6 +7,7 @@ compiled for all of them is the graph that takes the numbers which vary: its siz
 from __future__ import annotations
 
 import threading
+import weakref
 
 import torch
 from torch.fx import Graph, GraphModule, Node
@@ -58,18 +59,20 @@ def compile_as_one(function, **options):
     """Compile a function that was traced once as one step, into which Dynamo does not look: its own trace takes longer.
 
     Args:
-        function: Takes all tensors that it uses.
+        function: The method of a traced graph that takes all tensors that it uses.
         **options: Those of `torch.compile`.
     """
+    known = weakref.WeakMethod(function)  # PyTorch keeps the step after its program, which would keep the graph
 
     @torch.compiler.allow_in_graph
     def step(*operands):  # a method is another object each time, and marks belong to one
-        return function(*operands)
+        return known()(*operands)
 
     def run(*operands):
         return step(*operands)
 
     run.__code__ = run.__code__.replace()  # programs are kept for each code object
+    run.function = function
     return torch.compile(run, **options)
 
 
