@@ -285,7 +285,8 @@ def take_turn(generator: SeedGenerator) -> Turn:
     """Return the next turn of a generator."""
     with _lock:
         turn = Turn(*generator.state)
-        generator.state = Turn(turn.seed, turn.number + 1)
+        following: Any = Turn(turn.seed, turn.number + 1)
+        generator.state = following
     return turn
 
 
