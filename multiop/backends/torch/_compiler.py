@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+
+import torch
 from torch.compiler import is_dynamo_compiling as is_tracing_python  # noqa: F401  a part of the contract
 
 from . import _internals
@@ -12,3 +15,24 @@ from .conversion import is_compiling as is_compiling
 def refuse_break():
     if _internals.VERSION < (2, 11):  # it cannot trace what takes a function inside of torch.func
         _internals.refuse_break()
+
+
+def compile_as_one(function, **options):
+    """Compile a function that was traced once as one step, into which Dynamo does not look: its own trace takes longer.
+
+    Args:
+        function: The method of a traced graph that takes all tensors that it uses.
+        **options: Those of `torch.compile`.
+    """
+    known = weakref.WeakMethod(function)  # PyTorch keeps the step after its program, which would keep the graph
+
+    @torch.compiler.allow_in_graph
+    def step(*operands):  # a method is another object each time, and marks belong to one
+        return known()(*operands)
+
+    def run(*operands):
+        return step(*operands)
+
+    run.__code__ = run.__code__.replace()  # programs are kept for each code object
+    run.function = function
+    return torch.compile(run, **options)

@@ -7,11 +7,12 @@ compiled for all of them is the graph that takes the numbers which vary: its siz
 from __future__ import annotations
 
 import threading
-import weakref
 
 import torch
 from torch.fx import Graph, GraphModule, Node
 from torch.fx.node import map_aggregate
+
+from .._compiler import compile_as_one
 
 MOST = 4  # ways in which numbers vary, until each graph is compiled by itself
 _CONSTANTS = {bool, float, complex, str, type(None), torch.dtype, torch.device, torch.layout, torch.memory_format}
@@ -53,27 +54,6 @@ def compiled_alone(graph, held, options):
     """Return a function that compiles `graph` once it is called."""
     compiled = compile_as_one(lifted(graph), dynamic=False, options=options)
     return (lambda *tensors: compiled(*tensors, *held)) if held else compiled
-
-
-def compile_as_one(function, **options):
-    """Compile a function that was traced once as one step, into which Dynamo does not look: its own trace takes longer.
-
-    Args:
-        function: The method of a traced graph that takes all tensors that it uses.
-        **options: Those of `torch.compile`.
-    """
-    known = weakref.WeakMethod(function)  # PyTorch keeps the step after its program, which would keep the graph
-
-    @torch.compiler.allow_in_graph
-    def step(*operands):  # a method is another object each time, and marks belong to one
-        return known()(*operands)
-
-    def run(*operands):
-        return step(*operands)
-
-    run.__code__ = run.__code__.replace()  # programs are kept for each code object
-    run.function = function
-    return torch.compile(run, **options)
 
 
 def find_groups(members):

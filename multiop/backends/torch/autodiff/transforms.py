@@ -310,7 +310,6 @@ class _Program:
         self.fun, self.by_python, self.autocast = fun, by_python, autocast_state()
         with tracing_lock(), _effects.Undone(), _saved_apart(), describe_by_one_mode():
             graph = make_fx(self.outputs)(*[x.detach() for x in tensors])
-        _drop_detachments(graph.graph)
         graph.graph.eliminate_dead_code()  # it includes autograd's own checks, which the compiler refuses
         _store_operands_of_maxima(graph.graph)
         _keep_digits(graph.graph)
@@ -439,12 +438,6 @@ def _copy_tensor(x):
 @_copy_tensor.register_fake
 def _(x):
     return torch.empty_like(x)
-
-
-def _drop_detachments(graph):
-    """Take the operand of a step that detaches: nothing records where the program runs; a result stays its own."""
-    for node in graph.find_nodes(op="call_function", target=torch.ops.aten.detach.default):
-        node.replace_all_uses_with(node.args[0], delete_user_cb=lambda user: user.op != "output")
 
 
 _CHOICES = (torch.ops.aten.amax.default, torch.ops.aten.amin.default, torch.ops.aten.scatter_reduce.two)
