@@ -17,11 +17,12 @@ def refuse_break():
         _internals.refuse_break()
 
 
-def compile_as_one(function, **options):
+def compile_as_one(function, held, **options):
     """Compile a function that was traced once as one step, into which Dynamo does not look: its own trace takes longer.
 
     Args:
         function: The method of a traced graph that takes all tensors that it uses.
+        held: The last of these tensors, which each call has.
         **options: Those of `torch.compile`.
     """
     known = weakref.WeakMethod(function)  # PyTorch keeps the step after its program, which would keep the graph
@@ -35,4 +36,5 @@ def compile_as_one(function, **options):
 
     run.__code__ = run.__code__.replace()  # programs are kept for each code object
     run.function = function
-    return torch.compile(run, **options)
+    compiled = torch.compile(run, **options)
+    return (lambda *operands: compiled(*operands, *held)) if held else compiled

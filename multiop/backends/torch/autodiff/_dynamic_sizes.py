@@ -26,14 +26,14 @@ class Family:
 
     def program(self, graph, numbers, held, options):
         """Return the compiled form of `graph`, a member, with these numbers and tensors in it."""
-        own = compiled_alone(graph, held, options)
+        own = compile_as_one(lifted(graph), held, dynamic=False, options=options)
         with self.lock:
             if self.shared is None or grouped(self.shared[1], numbers, self.members[0]) is None:
                 if len(self.members) == MOST:
                     return own
                 self.members.append(numbers)
                 groups = find_groups(self.members)
-                self.shared = compile_as_one(lifted(graph, groups), dynamic=None, options=options), groups
+                self.shared = compile_as_one(lifted(graph, groups), (), dynamic=None, options=options), groups
             compiled, groups = self.shared
         others = *held, *grouped(groups, numbers, numbers)
 
@@ -48,12 +48,6 @@ class Family:
             return own(*tensors)
 
         return run
-
-
-def compiled_alone(graph, held, options):
-    """Return a function that compiles `graph` once it is called."""
-    compiled = compile_as_one(lifted(graph), dynamic=False, options=options)
-    return (lambda *tensors: compiled(*tensors, *held)) if held else compiled
 
 
 def find_groups(members):

@@ -19,6 +19,7 @@ from torch.autograd.function import BackwardCFunction, Function
 from multiop import errors
 from multiop._rules.lru import Recent
 
+from .._compiler import compile_as_one
 from .._internals import (
     LOSES_PULLBACKS,
     are_transforms_active,
@@ -400,7 +401,7 @@ def _compile(graph, tensors, families):
     if (family := families.get(key)) is not None:
         return family.program(graph, numbers, held, options)
     families.put(key, _dynamic_sizes.Family(numbers))
-    return _dynamic_sizes.compiled_alone(graph, held, options)
+    return compile_as_one(_dynamic_sizes.lifted(graph), held, dynamic=False, options=options)
 
 
 class _Compiled(Function):
