@@ -191,14 +191,13 @@ def op_sign(x, *, otherwise):
     if not (type(x) is torch.Tensor and are_values(x, x)):
         return otherwise(x)
     y = torch.sign(x)
-    return torch.clamp(x, y, y, out=y)  # NaN stays what it is between any bounds
+    return torch.clamp(x, y, y, out=y).add_(0.0)  # NaN stays what it is between any bounds, as -0 does between zeros
 
 
 def op_heaviside(x1, x2, *, otherwise):
     if not are_values(x1, x2):
         return otherwise(x1, x2)
-    y = torch.heaviside(x1, x2)
-    return torch.clamp(x1, y, y)  # NaN stays what it is between any bounds
+    return torch.where(torch.isnan(x1), x1, torch.heaviside(x1, x2))
 
 
 def op_ldexp(x1, x2, *, otherwise):
