@@ -141,6 +141,7 @@ AUTODIFF = [
 
 # name without its line -> why no test can detect it
 EQUIVALENT: dict[str, str] = {
+    "frontends/products.op_vander:columns - 1 -> (columns)": "a column more is cut off before the powers",
     'numpy/products.contiguous:np.asarray(u, order="C") -> np.asarray(u)': "the layout of an array is no matter to its "
     "products, only to their time",
     "tensorflow/reduction.product: lambda x: tf.shape(x)[0] > 1, lambda x: [multiply_halves(x)]": "the two that stay over are "
