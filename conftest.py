@@ -219,10 +219,10 @@ def takes_turns(path, nodeid, params, marks):
         usual = _native(ROWS[params["op"]]), "bfloat16"  # the latter of a composite runs on one backend
         is_usual = "::test_value[" in nodeid and params["dtype"] in usual
         return not is_usual and not _is_primitive(params["op"], backend)
-    return path.parent.name in SHARED or path.stem in SHARED
+    return path.parent.name in SHARED
 
 
-SHARED = ("autodiff", "ops", "porting", "testing", "test_random")  # folders and files of such tests
+SHARED = ("autodiff", "ops", "porting", "testing")  # folders of such tests
 
 
 def is_in_turn(nodeid, backend, week):
