@@ -192,9 +192,10 @@ def is_left_to_full(path, nodeid, params, marks, config):
     of_tools = path.parent.name in ("porting", "testing") or path.stem.startswith(TOOLS)
     if of_tools and backend == "numpy" and len(names) > 1:  # of that tier, it has two minutes
         return True
+    fastest = next((name for name in ("numpy", "jax")[of_tools:] if name in names), names[0])  # to start
     for mark in marks:
-        if mark.name == "once" and params["multiop_backend"] != ("jax" if "jax" in names else names[0]):
-            return True  # it runs on the backend that starts fastest
+        if mark.name == "once" and backend != fastest:
+            return True
         if mark.name == "slow_on" and all(params.get(name) == value for name, value in mark.kwargs.items()):
             return True
     if takes_turns(path, nodeid, params, marks) and not is_in_turn(nodeid, backend, config.getoption("week")):
@@ -211,15 +212,15 @@ def takes_turns(path, nodeid, params, marks):
     names, backend = {mark.name for mark in marks}, params.get("multiop_backend")
     if "rotating" in names:
         return True
-    if backend is None or names & {"construct", "once", "whole"}:
+    if names & {"construct", "once", "whole"}:
         return False
-    if path.stem == "test_conformance":
+    if path.stem == "test_conformance" and "op" in params:
         from multiop.testing.test_suite import ROWS, _is_primitive, _native
 
-        usual = _native(ROWS[params["op"]]), "bfloat16"  # the latter of a composite runs on one backend
+        op, usual = params["op"], (_native(ROWS[params["op"]]), "bfloat16")  # the latter of a composite runs on one
         is_usual = "::test_value[" in nodeid and params["dtype"] in usual
-        return not is_usual and not _is_primitive(params["op"], backend)
-    return path.parent.name in SHARED
+        return not is_usual and not any(_is_primitive(op, name) for name in (backend and [backend]) or BUILT_IN)
+    return backend is not None and path.parent.name in SHARED
 
 
 SHARED = ("autodiff", "ops", "porting", "testing")  # folders of such tests

@@ -92,13 +92,13 @@ def pytest_collection_modifyitems(items):
 def passed_alone(request):
     """Run the tests of files beside this one in a process of their own, where none may fail; return how many passed.
 
-    The backend is the one that their folder is named after.
+    The backend is the one that their folder is named after, the week that of this run.
     """
 
     def run(*names, **variables):
         folder = request.path.parent
-        paths = [str(folder / name) for name in names]
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *paths]
+        paths, week = [str(folder / name) for name in names], f"--week={request.config.getoption('week')}"
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", week, *paths]
         environment = os.environ | {"MULTIOP_BACKEND": folder.name} | variables
         done = subprocess.run(command, capture_output=True, text=True, cwd=TOY.parents[1], env=environment, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -105,6 +105,7 @@ print("found:", *map(float, found))
 """
 
 
+@pytest.mark.rotating
 def test_a_backend_needs_no_other_framework(backend):
     others = FRAMEWORKS - {backend} - ({"keras"} if backend == "tensorflow" else set())  # TensorFlow loads Keras itself
     variables = os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path)), "MULTIOP_BACKEND": ""}

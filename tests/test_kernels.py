@@ -156,6 +156,7 @@ def module(backend):
     return found
 
 
+@pytest.mark.rotating
 def test_every_kernel_is_its_op_and_runs(module, monkeypatch, multiop_x64, pytestconfig):
     left_out, most = (set(), MOST) if asked_tier(pytestconfig) == "full" else (LONG, FEW)
     names = [op for op in _kernels.names(module) if op not in left_out]

@@ -563,6 +563,7 @@ def test_impossible_events_and_classes_give_nan(backend):
     assert x.tolist() == [[0.0, 4.0, 0.0], [1000.0, 0.0, 0.0]]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("n", "p"), [(12, 0.3), (100, 0.3), (1000, 0.93)])
 def test_parameters_that_are_numbers_draw_what_tensors_full_of_them_draw(backend, n, p):
     x = to_numpy(random.binomial((5000,), n, p, seed=3))
@@ -583,6 +584,7 @@ def test_few_numbers_need_no_table(backend, monkeypatch):
     assert len(sizes) == 1 and sizes[0] > 80
 
 
+@pytest.mark.rotating
 def test_trials_may_be_as_many_as_the_dtype_holds(backend, x64):
     for n, dtype in ((1e38, "float32"), (1e306, "float64")):
         x = to_numpy(random.binomial((9,), n, 0.5, dtype, seed=1))
@@ -648,6 +650,7 @@ def test_a_small_mean_hardly_ever_gives_more_than_the_last_term(backend):
         assert stats.poisson(_binomial.FEW).sf(_binomial.TERMS[dtype]) < share
 
 
+@pytest.mark.rotating
 def test_impossible_trials_and_shapes_give_nan(backend):
     for trials, chances in (([3.0, -1.0, 2.5, NAN, 3.0, 3.0], 0.5), (3.0, [0.5, -0.1, 1.1, NAN, 2.0, -2.0])):
         x = to_numpy(random.binomial((6,), np.array(trials, "float32"), np.array(chances, "float32"), seed=1))
@@ -661,6 +664,7 @@ def test_impossible_trials_and_shapes_give_nan(backend):
     assert np.isnan(x).tolist() == [[True, True, False]] * 2
 
 
+@pytest.mark.rotating
 def test_a_number_does_not_depend_on_the_others(backend):
     alone = to_numpy(random.gamma((41,), 1.0, seed=7)).tolist()
     assert to_numpy(random.gamma((5000,), np.float32(1.0), seed=7))[:41].tolist() == alone
@@ -949,6 +953,7 @@ OF_A_PARAMETER = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", OF_A_PARAMETER)
 def test_parameters_map(backend, name):
     draw, rows = OF_A_PARAMETER[name]
@@ -1138,6 +1143,7 @@ def test_a_compiled_function_takes_a_key_and_no_generator(backend):
 # arguments
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("shape", [(), 3, (0,), (2, 0, 3), [2, 3], np.array([2, 3])], ids=str)
 def test_shapes(backend, shape):
     sizes = (shape,) if isinstance(shape, int) else tuple(shape)

@@ -40,6 +40,7 @@ def differing(framework, *runs):
     return {name: (found, loaded[name]) for name, found in alone.items() if found != loaded[name]}, len(alone)
 
 
+@pytest.mark.rotating
 def test_a_sample_is_the_same_alone_and_loaded(framework):
     found, count = differing(framework, ["--then-loaded", "--rows", "20"])
     assert count == 20

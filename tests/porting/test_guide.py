@@ -21,6 +21,7 @@ sys.exit(failed > 0 or tried < 20)
 """
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("page", ["porting.md", "tutorials/framework.md", "tutorials/generation.md"])
 def test_the_guide_runs(page):
     """In a process of its own, whose Keras has the backend that the guide has: another test may have chosen one."""

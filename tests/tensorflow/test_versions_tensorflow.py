@@ -17,6 +17,7 @@ NAN = float("nan")
 COMPILED = {"multiop.jit": multiop.jit, "graph": tf.function, "XLA": lambda f: tf.function(f, jit_compile=True)}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "parts",
     ["all", *(pytest.param(parts, marks=pytest.mark.tier("full")) for parts in ("missing", "other", "lacking"))],

@@ -60,6 +60,7 @@ def problems(op):
     return [problem for problem in found if problem.arrays]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("op", sorted(set(ROWS) - WAITS - OF_THE_HOST))
 def test_results_follow_the_operands_and_nothing_waits(op):
     for problem in problems(op):
@@ -67,6 +68,7 @@ def test_results_follow_the_operands_and_nothing_waits(op):
         assert {y.device.type for y in outputs} <= {NAME}
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("op", sorted(set(ROWS) - WAITS - OF_THE_HOST - OF_FUNCTIONS))
 def test_host_values_go_where_a_tensor_is(op):
     for problem in problems(op):
@@ -76,6 +78,7 @@ def test_host_values_go_where_a_tensor_is(op):
             assert {y.device.type for y in outputs} <= {NAME}, f"operand {k} is on the device"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("op", sorted(op for op, row in ROWS.items() if row.differentiable and op not in WAITS))
 def test_gradients_follow_the_operands_and_nothing_waits(op):
     def gradients(problem):

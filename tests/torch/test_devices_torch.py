@@ -15,7 +15,7 @@ from multiop.backends.torch.ops.sorting import stable_sort_nan_last
 
 
 def test_every_op_on_another_device(passed_alone):
-    assert passed_alone("elsewhere.py") > 900
+    assert passed_alone("elsewhere.py") > 300
 
 
 def test_values_elsewhere_are_not_at_hand():

@@ -19,6 +19,7 @@ X = torch.tensor([0.3, -0.7, 1.1], dtype=torch.float64)
 V = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     "parts", ["all", *(pytest.param(parts, marks=pytest.mark.tier("full")) for parts in ("missing", "other"))]
 )
