@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-import multiop
 from multiop.cli import app
 from multiop.testing import _results
 
@@ -90,7 +89,7 @@ def hostile_check(run, tmp_path, monkeypatch, backend, *options):
 
 
 def test_no_module_beside_a_file_is_run_for_pythons_own_and_no_escape_sequence_comes_out(run, tmp_path, monkeypatch):
-    name = multiop.backend()
+    name = "numpy"  # which starts fastest
     result = hostile_check(run, tmp_path, monkeypatch, name)
     assert result.exit_code == 1, result.output
     for odd in ("\x1b", "\r", "\u202e", "\udc80"):
