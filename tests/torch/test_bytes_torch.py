@@ -15,6 +15,7 @@ def extrema(x):
     return [getattr(mo, f"op_{name}")(x, axis) for name in OPS for axis in (None, 1)]
 
 
+@pytest.mark.rotating
 @pytest.mark.compiler
 @pytest.mark.parametrize("compiled", [mo.jit, torch.compile])
 @pytest.mark.parametrize(("dtype", "sign"), [("int8", 1), ("int8", -1), ("uint8", 1)])

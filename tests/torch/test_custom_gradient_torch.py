@@ -1100,6 +1100,7 @@ AROUND = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.compiler
 @pytest.mark.parametrize("name", AROUND)
 def test_compile_around_transforms(name):

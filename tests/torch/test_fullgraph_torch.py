@@ -85,6 +85,7 @@ def compare(op):
     )
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("op", LOOKED)
 def test_an_op_that_looked_into_values_is_traced_whole(op):
     with multiop.use_backend("torch"):
@@ -156,6 +157,7 @@ LOOPS = {  # function -> its value for a number of steps, in Python
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("backend", ["aot_eager", pytest.param("inductor", marks=pytest.mark.tier("full"))])
 @pytest.mark.parametrize("f", LOOPS)
 def test_compiled_loops_and_branches_have_the_gradients_of_the_steps_that_were_taken(f, backend):

@@ -414,7 +414,7 @@ def test_a_normalized_value_neither_overflows_nor_vanishes(scale, axis, order, e
 
 
 @pytest.mark.parametrize("ends", [(0.0, 1.0), (-3.5, 1e3), (2, 2.0), (3e38, -3e38), (0.0, 1e-40), (0.1, 0.7), (-9, 7)])
-@pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=pytest.mark.compiler)])
+@pytest.mark.parametrize("is_compiled", [False, pytest.param(True, marks=[pytest.mark.compiler, pytest.mark.rotating])])
 def test_numbers_between_two_of_python_are_exact_to_two_units(ends, is_compiled):
     for n in (2, 7, 1001):
         made = mo.jit(lambda n=n: mo.op_linspace(*ends, n, retstep=True)) if is_compiled else None
