@@ -346,8 +346,8 @@ ASKING = {  # what takes a dtype -> a function of it, and some that it takes
     "cumsum": (lambda dtype: multiop.op_cumsum([1, 2], dtype=dtype), ["float64", "int64"]),
     "mean": (lambda dtype: multiop.op_mean([1, 2], dtype=dtype), ["float64", "complex128"]),
     "randint": (lambda dtype: multiop.random.randint((2,), 0, 9, dtype=dtype, seed=1), ["int64"]),
-    "uniform": (lambda dtype: multiop.random.uniform((2,), dtype=dtype, seed=1), ["float64"]),
-    "normal": (lambda dtype: multiop.random.normal((2,), dtype=dtype, seed=1), ["float64"]),
+    "uniform": (lambda dtype: multiop.random.uniform((50,), dtype=dtype, seed=1), ["float64"]),
+    "normal": (lambda dtype: multiop.random.normal((50,), dtype=dtype, seed=1), ["float64"]),
 }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import concurrent.futures
 import copy
+import functools
 import hashlib
 import itertools
 import math
@@ -85,11 +86,12 @@ SLOW = (  # a second and more a program
 )
 
 
+# left to the full tier on the frameworks, which draw the same numbers and compile for seconds
+BY_NUMPY = [pytest.mark.slow_on(multiop_backend=name) for name in ("torch", "jax", "tensorflow")]
+
+
 def by_numpy(test):
-    """Leave a test to the full tier on the frameworks, which draw the same numbers and compile for seconds."""
-    for name in ("torch", "jax", "tensorflow"):
-        test = pytest.mark.slow_on(multiop_backend=name)(test)
-    return test
+    return functools.reduce(lambda marked, mark: mark(marked), BY_NUMPY, test)
 
 
 @pytest.mark.parametrize("name", PUBLISHED)
@@ -300,7 +302,7 @@ LONG = [
     "name",
     [
         *slow_but(["normal float32", "shuffle"], [name for name in DRAWS if name not in LONG], *SLOW),
-        *[pytest.param(name, marks=pytest.mark.tier("full")) for name in LONG],
+        *[pytest.param(name, marks=BY_NUMPY) for name in LONG],
     ],
 )
 def test_draws_are_those_of_every_backend(backend, mode, name, request):
@@ -497,10 +499,22 @@ def test_a_million_successes_have_their_probabilities(backend, n, p):
 
 
 @pytest.mark.once
-@pytest.mark.parametrize(
-    "mean",
-    [4.0, 40.0, *(pytest.param(mean, marks=pytest.mark.tier("full")) for mean in (0.3, 9.9, 10.0, 11.0, 1000.0))],
-)
+def test_few_and_many_among_each_other_have_their_probabilities(backend):
+    """An entry of few events, or trials, takes no candidate from one of many, which is drawn in another way."""
+    is_many = np.arange(40000) % 40 == 0
+    trials, means = (np.where(is_many, many, 3.0).astype("float32") for many in (1000.0, 500.0))
+    for x, few, many in (
+        (random.binomial(trials.shape, trials, 0.5, seed=3), stats.binom(3, 0.5), stats.binom(1000, 0.5)),
+        (random.poisson(means.shape, means, seed=3), stats.poisson(3.0), stats.poisson(500.0)),
+    ):
+        x = to_numpy(x).astype(int)
+        assert deviation_from(few, x[~is_many], 60) > 1e-3
+        assert deviation_from(many, x[is_many], 60) > 1e-3
+        assert abs(x[is_many].var() / many.var() - 1) < 0.2
+
+
+@pytest.mark.once
+@pytest.mark.parametrize("mean", [0.3, 4.0, 9.9, 10.0, 11.0, 40.0, 1000.0])
 def test_events_have_their_probabilities(backend, mean):
     mean = float(np.float32(mean))
     x = to_numpy(random.poisson((20000,), mean, seed=4)).astype(int)
@@ -509,7 +523,6 @@ def test_events_have_their_probabilities(backend, mean):
 
 
 @pytest.mark.once
-@pytest.mark.tier("full")
 @pytest.mark.parametrize("mean", [0.01, 1.0, 9.99, 10.0, 10.5, 13.0, 30.0, 300.0, 1e4, 1e6])
 def test_a_million_events_have_their_probabilities(backend, mean):
     mean = float(np.float32(mean))
@@ -519,7 +532,6 @@ def test_a_million_events_have_their_probabilities(backend, mean):
 
 
 @pytest.mark.once
-@pytest.mark.tier("full")
 def test_candidates_cover_the_probabilities_of_events(backend, x64):
     u = np.concatenate([np.linspace(0, 1, 20001)[1:-1], np.geomspace(1e-7, 0.1, 2000)])
     words = multiop.op_cast((u * 2**32).astype("int64"), _philox.word())
@@ -535,7 +547,7 @@ def test_candidates_cover_the_probabilities_of_events(backend, x64):
         assert left ** sum(count for count, _ in _poisson.STAGES) < 1e-14
 
 
-@pytest.mark.tier("full")
+@by_numpy
 @pytest.mark.parametrize("n", [1, 2, 5, 8])
 def test_classes_have_their_probabilities(backend, n):
     weights = np.arange(n, 0.0, -1.0, "float32") if n > 1 else [0.3]
@@ -861,8 +873,8 @@ def test_second_derivatives_of_gamma(backend, x64):
     "draw",
     [
         lambda p: random.binomial((3,), 30, p, seed=1),
-        pytest.param(lambda p: random.poisson((3,), p, seed=1), marks=pytest.mark.tier("full")),
-        pytest.param(lambda p: random.multinomial((), 30, p, seed=1), marks=pytest.mark.tier("full")),
+        pytest.param(lambda p: random.poisson((3,), p, seed=1), marks=BY_NUMPY),
+        pytest.param(lambda p: random.multinomial((), 30, p, seed=1), marks=BY_NUMPY),
     ],
     ids=["binomial", "poisson", "multinomial"],
 )
@@ -1158,7 +1170,7 @@ def test_shapes(backend, shape):
         assert tuple(draw(shape, seed=1).shape) == sizes
 
 
-@pytest.mark.tier("full")
+@by_numpy
 @pytest.mark.parametrize("shape", [(), 3, (2, 0, 3)], ids=str)
 def test_shapes_of_events_and_classes(backend, shape):
     sizes = (shape,) if isinstance(shape, int) else shape

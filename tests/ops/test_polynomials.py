@@ -44,6 +44,19 @@ def test_poly_of_a_matrix(backend, multiop_x64):
     np.testing.assert_allclose(values(gradient), -np.eye(3) - cofactors, atol=1e-10)
 
 
+def test_mixed_derivatives_of_a_polynomial_are_those_of_its_powers(backend, multiop_x64):
+    x, weights = np.array([1.5, -0.5]), [1.0, 10.0, 100.0, 1000.0]  # of the derivatives in each coefficient
+
+    def weighted(x):
+        slopes = mo.grad(lambda p: mo.op_sum(mo.op_multiply(mo.op_polyval(p, x), [1.0, 2.0])))(
+            mo.op_convert_to_tensor(P)
+        )
+        return mo.op_sum(mo.op_multiply(slopes, weights))
+
+    found = mo.grad(weighted)(mo.op_convert_to_tensor(x))
+    np.testing.assert_allclose(values(found), np.polyval(np.polyder(weights), x) * [1.0, 2.0], rtol=1e-12)
+
+
 def test_covariances_have_gradients_in_the_weights(backend, multiop_x64):
     x, w = np.array([[1.0, 2.0, 4.0], [3.0, -1.0, 0.0]]), np.array([0.5, 1.0, 2.5])
     step = 1e-6 * np.eye(3)
