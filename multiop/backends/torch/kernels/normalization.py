@@ -126,6 +126,35 @@ def op_batch_normalization_with_moments(
     return y if axis == 1 else y.movedim(1, axis), mean, variance
 
 
+def op_group_normalization(x, groups, gamma, beta, axis, epsilon, *, otherwise):
+    given = x, groups, gamma, beta, axis, epsilon
+    if not are_along(x, axis, gamma, beta):
+        if not are_along(x, axis) or any(t is not None and not isinstance(t, torch.Tensor) for t in (gamma, beta)):
+            return otherwise(*given)
+        x, gamma, beta = promote_operands(x, gamma, beta)
+        if any(t is not None and t.shape != (x.shape[axis],) for t in (gamma, beta)):
+            return otherwise(*given)
+    axis = axis % x.ndim
+    if not axis or type(groups) is not int or groups < 1 or x.shape[axis] % groups or not x.numel():
+        return otherwise(*given)
+    if gamma is None and beta is not None:
+        gamma = torch.ones_like(beta)  # without it, PyTorch's second derivative fails
+    y, is_rounded = x if axis == 1 else x.movedim(axis, 1), x.is_cpu and x.dtype in HALF
+    if is_rounded:  # the kernel would round the moments
+        y, gamma, beta = (t if t is None else t.float() for t in (y, gamma, beta))
+    if x.is_cpu and x.ndim > 3 and y.stride(1) <= y.stride(-1):
+        y = y - group_means(y.detach(), groups)  # the kernel for channels that lie last subtracts squares, which cancel
+    y = torch.group_norm(y, groups, gamma, beta, args.shift(epsilon))
+    y = y.type(x.dtype) if is_rounded else y
+    return y if axis == 1 else y.movedim(1, axis)
+
+
+def group_means(x, groups):
+    """Return the mean of each group of channels, the dimension 1 of `x`, with the dimensions of `x`."""
+    means = x.mean(tuple(range(2, x.ndim)), True)
+    return means.unflatten(1, (groups, -1)).mean(2, True).repeat_interleave(x.shape[1] // groups, 2).flatten(1, 2)
+
+
 def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
     if type(axis) is int and axis == -1 and are_along(x, axis, gamma, beta):
         return layer_norm(otherwise, x, gamma, beta, x.shape[-1:], epsilon)
