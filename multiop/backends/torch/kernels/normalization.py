@@ -139,20 +139,16 @@ def op_group_normalization(x, groups, gamma, beta, axis, epsilon, *, otherwise):
         return otherwise(*given)
     if gamma is None and beta is not None:
         gamma = torch.ones_like(beta)  # without it, PyTorch's second derivative fails
-    y, is_rounded = x if axis == 1 else x.movedim(axis, 1), x.is_cpu and x.dtype in HALF
+    moved, is_rounded = x if axis == 1 else x.movedim(axis, 1), x.is_cpu and x.dtype in HALF
+    y, lie_last = moved, x.ndim > 3 and moved.stride(1) <= moved.stride(-1)
+    if lie_last:  # the kernel for such channels subtracts squares, which cancel, and its derivatives cannot be mapped
+        y = y.flatten(2)
     if is_rounded:  # the kernel would round the moments
         y, gamma, beta = (t if t is None else t.float() for t in (y, gamma, beta))
-    if x.is_cpu and x.ndim > 3 and y.stride(1) <= y.stride(-1):
-        y = y - group_means(y.detach(), groups)  # the kernel for channels that lie last subtracts squares, which cancel
     y = torch.group_norm(y, groups, gamma, beta, args.shift(epsilon))
     y = y.type(x.dtype) if is_rounded else y
+    y = y.view(moved.shape) if lie_last else y
     return y if axis == 1 else y.movedim(1, axis)
-
-
-def group_means(x, groups):
-    """Return the mean of each group of channels, the dimension 1 of `x`, with the dimensions of `x`."""
-    means = x.mean(tuple(range(2, x.ndim)), True)
-    return means.unflatten(1, (groups, -1)).mean(2, True).repeat_interleave(x.shape[1] // groups, 2).flatten(1, 2)
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
