@@ -227,6 +227,7 @@ average_pool(t, 2) | - | - | tf.nn.avg_pool2d(t, 2, 2, 'VALID')
 conv(v, c, padding='same', data_format='channels_first') | F.conv2d(v, c.permute(3, 2, 0, 1), padding='same') | - | -
 conv(t, c, padding='same') | - | jax.lax.conv_general_dilated(t, c, (1, 1), 'SAME', dimension_numbers=('NHWC', 'HWIO', 'NHWC')) | tf.nn.conv2d(t, c, 1, 'SAME')
 layer_normalization(m, m[0], n[0], epsilon=1e-5) | F.layer_norm(m, m.shape[1:], m[0], n[0], 1e-5) | - | -
+group_normalization(v, 1, axis=1, epsilon=1e-5) | F.group_norm(v, 1, None, None, 1e-5) | - | -
 rms_normalization(m, m[0], epsilon=1e-5) | F.rms_norm(m, m.shape[1:], m[0], 1e-5) | - | -
 binary_crossentropy(q, x, from_logits=True) | F.binary_cross_entropy_with_logits(x, q, reduction='none') | - | tf.nn.sigmoid_cross_entropy_with_logits(q, x)
 sparse_categorical_crossentropy(l[:, 0], m, from_logits=True) | F.cross_entropy(m, o[:, 0], reduction='none') | - | tf.nn.sparse_softmax_cross_entropy_with_logits(l[:, 0], m)

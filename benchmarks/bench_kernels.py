@@ -65,6 +65,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
     "op_gammainc": ([MANY, MANY], lambda op, a, x: op(a * a, x * x)),
     "op_gammaincc": ([MANY, MANY], lambda op, a, x: op(a * a, x * x)),
     "op_gelu": ([MANY], lambda op, x: op(x)),
+    "op_group_normalization": ([IMAGES, (16,), (16,)], lambda op, x, gamma, beta: op(x, 4, gamma, beta)),
     "op_hard_sigmoid": ([MANY], lambda op, x: op(x)),
     "op_heaviside": ([(1024,), (1024,)], lambda op, x, y: op(x, y)),
     "op_hypot": ([MANY, MANY], lambda op, x, y: op(x, y)),

@@ -78,6 +78,7 @@ def calls_of_ops(multiop: Any, tensor: Callable[..., Any]) -> dict[str, Callable
     rows["gelu"] = lambda: ops.gelu(x, approximate=False)
     rows["silu"] = lambda: ops.silu(x)
     rows["layer_normalization"] = lambda: ops.layer_normalization(x, row, row)
+    rows["group_normalization"] = lambda: ops.group_normalization(heads, 2, row, row)
     rows["rms_normalization"] = lambda: ops.rms_normalization(x, row)
     rows["batch_normalization_with_moments"] = lambda: ops.batch_normalization_with_moments(
         image, -1, channels, channels
@@ -207,9 +208,7 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
 
     def our_unet(p: Any, x: Any) -> Any:
         h = ops.conv(x, p["k1"], padding="same", data_format="channels_first")
-        h = ops.reshape(ops.layer_normalization(ops.reshape(h, (1, 4, -1)), epsilon=1e-5), h.shape)
-        scale, shift = ops.reshape(p["w"], (8, 1, 1)), ops.reshape(p["b"], (8, 1, 1))
-        h = ops.silu(ops.add(ops.multiply(h, scale), shift))
+        h = ops.silu(ops.group_normalization(h, 4, p["w"], p["b"], 1, 1e-5))
         h = ops.image_resize(h, (8, 8), "nearest", data_format="channels_first")
         h = ops.conv(h, p["k2"], padding="same", data_format="channels_first")
         return ops.mean(ops.square(h))
@@ -252,9 +251,8 @@ def losses_of_blocks(multiop: Any) -> dict[str, tuple[Any, Any, dict[str, tuple[
         angles = ops.multiply(ops.expand_dims(moment, 1), frequencies)
         h = ops.matmul(ops.concatenate([ops.sin(angles), ops.cos(angles)], -1), p["t1"])
         h = ops.reshape(ops.matmul(ops.silu(ops.add(h, p["c"])), p["t2"]), (1, half, 1, 1))
-        y = ops.reshape(ops.layer_normalization(ops.reshape(x, (1, 4, -1)), epsilon=1e-5), x.shape)
-        y = ops.add(ops.multiply(y, ops.reshape(p["w"], (half, 1, 1))), ops.reshape(p["b"], (half, 1, 1)))
-        y = ops.conv(ops.silu(y), p["k1"], padding="same", data_format="channels_first")
+        y = ops.silu(ops.group_normalization(x, 4, p["w"], p["b"], 1, 1e-5))
+        y = ops.conv(y, p["k1"], padding="same", data_format="channels_first")
         y = ops.conv(ops.silu(ops.add(y, h)), p["k2"], padding="same", data_format="channels_first")
         return ops.mean(ops.square(ops.add(x, y)))
 

@@ -184,8 +184,8 @@ from multiop.frontends.losses import (
 from multiop.frontends.normalization import (
     op_batch_normalization as op_batch_normalization,
     op_batch_normalization_with_moments as op_batch_normalization_with_moments,
-    op_layer_normalization as op_layer_normalization, op_normalize as op_normalize,
-    op_rms_normalization as op_rms_normalization,
+    op_group_normalization as op_group_normalization, op_layer_normalization as op_layer_normalization,
+    op_normalize as op_normalize, op_rms_normalization as op_rms_normalization,
 )
 from multiop.frontends.polynomials import (
     op_poly as op_poly, op_polyfit as op_polyfit, op_polyval as op_polyval, op_roots as op_roots,
@@ -306,10 +306,10 @@ __all__ = [
     "op_fft2", "op_fftfreq", "op_fftn", "op_fftshift", "op_flip", "op_fliplr", "op_flipud", "op_floor",
     "op_floor_divide", "op_fmax", "op_fmin", "op_fmod", "op_fold", "op_fori_loop", "op_frexp", "op_full",
     "op_full_like", "op_gamma", "op_gammainc", "op_gammaincc", "op_gcd", "op_gelu", "op_geomspace", "op_get_item",
-    "op_glu", "op_gradient", "op_greater", "op_greater_equal", "op_hamming", "op_hanning", "op_hard_shrink",
-    "op_hard_sigmoid", "op_hard_silu", "op_hard_swish", "op_hard_tanh", "op_heaviside", "op_hfft", "op_histogram",
-    "op_hsplit", "op_hstack", "op_hypot", "op_i0", "op_identity", "op_ifft", "op_ifft2", "op_ifftn", "op_ifftshift",
-    "op_ihfft", "op_imag", "op_image_affine_transform", "op_image_crop", "op_image_elastic_transform",
+    "op_glu", "op_gradient", "op_greater", "op_greater_equal", "op_group_normalization", "op_hamming", "op_hanning",
+    "op_hard_shrink", "op_hard_sigmoid", "op_hard_silu", "op_hard_swish", "op_hard_tanh", "op_heaviside", "op_hfft",
+    "op_histogram", "op_hsplit", "op_hstack", "op_hypot", "op_i0", "op_identity", "op_ifft", "op_ifft2", "op_ifftn",
+    "op_ifftshift", "op_ihfft", "op_imag", "op_image_affine_transform", "op_image_crop", "op_image_elastic_transform",
     "op_image_extract_patches", "op_image_extract_patches_3d", "op_image_gaussian_blur", "op_image_hsv_to_rgb",
     "op_image_map_coordinates", "op_image_pad", "op_image_perspective_transform", "op_image_reconstruct_patches",
     "op_image_resize", "op_image_rgb_to_grayscale", "op_image_rgb_to_hsv", "op_image_scale_and_translate",

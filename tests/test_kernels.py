@@ -45,6 +45,10 @@ LARGE = {  # calls of the sizes and options that a kernel is for, where the op's
     "op_expm": [call(normal(4, 4))],
     **{f"op_{name}": [call(SPECTRUM)] for name in ("fft", "ifft", "fft2", "ifft2", "fftn", "ifftn", "irfftn")},
     **{f"op_{name}": [call(SPECTRUM)] for name in ("real", "imag")},
+    "op_group_normalization": [
+        call(normal(2, 3, 2, 4), 2, normal(4), normal(4)),  # its channels lie last
+        call(normal(2, 4, 3, 2), 2, beta=normal(4), axis=1),
+    ],
     "op_image_resize": [
         call(normal(2, 6, 6, 3), (12, 12)),
         call(normal(3, 6, 6), (12, 12), data_format="channels_first"),

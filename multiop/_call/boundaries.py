@@ -26,20 +26,20 @@ COMPOSITES = frozenset(
     op_image_scale_and_translate op_scatter op_ravel_multi_index op_set_item op_add_at op_multiply_at op_maximum_at
     op_minimum_at op_subset op_multi_hot op_eigvalsh op_eigvals op_svdvals op_logdet op_cholesky_inverse op_lstsq
     op_matrix_power op_matrix_rank op_norm op_cdist op_solve_sylvester op_polar_decomposition op_sqrtm op_logm
-    op_allclose op_psnr op_batch_normalization_with_moments op_polyval op_poly op_roots op_polyfit op_depth_to_space
-    op_space_to_depth op_trace op_dot op_inner op_outer op_vdot op_kron op_cross op_vander op_rearrange op_amax
-    op_amin op_count_nonzero op_ptp op_average op_diff op_interp op_gradient op_unwrap op_ravel op_ndim op_size
-    op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit op_vsplit op_dsplit op_fliplr
-    op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag op_diagflat op_tri op_tril op_triu
-    op_set_diag op_tril_indices op_triu_indices op_block_diag op_fft op_ifft op_fft2 op_ifft2 op_rfft op_irfft op_stft
-    op_istft op_hfft op_ihfft op_fftfreq op_rfftfreq op_fftshift op_ifftshift op_in_top_k op_argpartition op_unique
-    op_lexsort op_isin op_histogram op_setdiff1d op_union1d op_intersect1d op_logspace op_geomspace op_lgamma
-    op_digamma op_polygamma op_gammainc op_gammaincc op_betainc op_gamma op_betaln op_beta op_xlogy op_xlog1py
-    op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr op_rel_entr op_kl_div op_multigammaln op_zeta
-    op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum op_nanprod op_nancumsum op_nancumprod op_nanmean
-    op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin op_quantile op_percentile op_median
-    op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef op_cov op_trapezoid op_bartlett op_hanning
-    op_hamming op_blackman
+    op_allclose op_psnr op_batch_normalization_with_moments op_group_normalization op_polyval op_poly op_roots
+    op_polyfit op_depth_to_space op_space_to_depth op_trace op_dot op_inner op_outer op_vdot op_kron op_cross
+    op_vander op_rearrange op_amax op_amin op_count_nonzero op_ptp op_average op_diff op_interp op_gradient op_unwrap
+    op_ravel op_ndim op_size op_hstack op_vstack op_dstack op_column_stack op_append op_array_split op_hsplit
+    op_vsplit op_dsplit op_fliplr op_flipud op_rot90 op_broadcast_arrays op_broadcast_shapes op_meshgrid op_diag
+    op_diagflat op_tri op_tril op_triu op_set_diag op_tril_indices op_triu_indices op_block_diag op_fft op_ifft
+    op_fft2 op_ifft2 op_rfft op_irfft op_stft op_istft op_hfft op_ihfft op_fftfreq op_rfftfreq op_fftshift
+    op_ifftshift op_in_top_k op_argpartition op_unique op_lexsort op_isin op_histogram op_setdiff1d op_union1d
+    op_intersect1d op_logspace op_geomspace op_lgamma op_digamma op_polygamma op_gammainc op_gammaincc op_betainc
+    op_gamma op_betaln op_beta op_xlogy op_xlog1py op_erfcx op_erfcinv op_ndtr op_log_ndtr op_ndtri op_logit op_entr
+    op_rel_entr op_kl_div op_multigammaln op_zeta op_jv op_yv op_iv op_ive op_kv op_kve op_convolve op_nansum
+    op_nanprod op_nancumsum op_nancumprod op_nanmean op_nanvar op_nanstd op_nanmax op_nanmin op_nanargmax op_nanargmin
+    op_quantile op_percentile op_median op_nanquantile op_nanpercentile op_nanmedian op_moments op_corrcoef op_cov
+    op_trapezoid op_bartlett op_hanning op_hamming op_blackman
     """.split()
 )
 GUARDED = {"op_softmax", "op_log_softmax", "op_convert_to_tensor", "op_where", "op_sum"}
@@ -1606,6 +1606,12 @@ def op_layer_normalization(op):
   try: return (active() if registry.is_overridden else registry._backend).op_layer_normalization(x, gamma, beta, axis, args.shift(epsilon, **kwargs))
   except Exception as error: return recover(error, op, {"x": x, "gamma": gamma, "beta": beta, "axis": axis, "epsilon": epsilon, **kwargs})
  return op_layer_normalization, 1
+
+def op_group_normalization(op):
+ def op_group_normalization(x, groups, gamma, beta, axis, epsilon):
+  try: return (active() if registry.is_overridden else registry._backend).op_group_normalization(x, groups, gamma, beta, axis, epsilon)
+  except Exception as error: return recover(error, op, {"x": x, "groups": groups, "gamma": gamma, "beta": beta, "axis": axis, "epsilon": epsilon})
+ return op_group_normalization, 2
 
 def op_rms_normalization(op):
  def op_rms_normalization(x, scale, axis, epsilon):

@@ -68,6 +68,7 @@ ELSEWHERE = {
     "expand": "broadcast_to", "expand_as": "broadcast_to", "broadcast_in_dim": "broadcast_to", "numel": "size",
     "to_tensor": "convert_to_tensor", "new_tensor": "convert_to_tensor", "scalar_tensor": "convert_to_tensor",
     "batch_norm": "batch_normalization", "layer_norm": "layer_normalization", "rms_norm": "rms_normalization",
+    "group_norm": "group_normalization",
     "square_root": "sqrt", "narrow": "slice", "flatten": "ravel", "tape": "GradientTape", "clone": "copy",
     "identity_n": "copy", "addmm": "matmul", "addmv": "matmul", "baddbmm": "matmul", "remainder": "mod",
     "truediv": "true_divide", "realdiv": "true_divide", "floordiv": "floor_divide", "floormod": "mod",

@@ -11,9 +11,9 @@ from multiop._loading import registry
 from multiop._loading.registry import active, composite
 from multiop._values import args, dtypes
 from multiop._values.types import ArrayLike, Axis, Tensor
-from multiop.frontends.conversion import op_cast, op_dtype, operands, widen_halves
+from multiop.frontends.conversion import op_cast, op_dtype, op_shape, operands, widen_halves
 from multiop.frontends.elementwise import op_add, op_multiply
-from multiop.frontends.shapes import op_size
+from multiop.frontends.shapes import op_reshape, op_size
 from multiop.frontends.statistics import op_moments
 
 
@@ -209,6 +209,64 @@ def op_layer_normalization(
         [-1.0, 11.0]
     """
     return active().op_layer_normalization(x, gamma, beta, axis, args.shift(epsilon, **kwargs))
+
+
+@boundary
+@composite
+def op_group_normalization(
+    x: ArrayLike,
+    groups: int,
+    gamma: ArrayLike | None = None,
+    beta: ArrayLike | None = None,
+    axis: int = -1,
+    epsilon: float | None = None,
+) -> Tensor:
+    """Compute `(x - mean) / sqrt(variance + epsilon) * gamma + beta`, with the moments of each group of channels.
+
+    Args:
+        x: Tensor of shape `(batch, ...)`, not complex; integers and bool become `floatx`.
+        groups: How many groups of adjacent channels there are, of equal size. The moments are those of each element of
+            the batch and each group, over all other dimensions.
+        gamma: Vector of the size of `x` along `axis`, or `None` for 1.
+        beta: Vector of the size of `x` along `axis`, or `None` for 0.
+        axis: Dimension of the channels, not the first.
+        epsilon: Number, not negative; 1e-7 by default.
+
+    Returns:
+        Tensor of the shape of `x` and the promoted dtype.
+
+    Raises:
+        ArgumentError: `groups` does not divide the number of channels or is below 1, `axis` is out of range or the
+            first, `gamma` or `beta` does not fit it, or `epsilon` is negative.
+        ArgumentTypeError: `groups` is not an int, or `epsilon` is not a number.
+        DTypeError: The operands are complex.
+
+    Example:
+        >>> import multiop
+        >>> y = multiop.op_group_normalization([[1.0, 3.0, 10.0, 50.0]], 2, beta=[0.0, 0.0, 0.0, 7.0], epsilon=0.0)
+        >>> multiop.op_convert_to_numpy(y).tolist()
+        [[-1.0, 1.0, -1.0, 8.0]]
+    """
+    args.check_given(x=x)
+    x, *vectors = operands(*[t for t in (x, gamma, beta) if t is not None])
+    axis, n = args.single_axis(axis, len(x.shape)), args.count(groups, "groups", 1)
+    if axis == 0:
+        raise errors.ArgumentError("axis is 0, the batch, whose elements are normalized each by itself")
+    shape = op_shape(x)
+    channels = shape[axis]
+    if isinstance(channels, int) and channels % n:
+        raise errors.ArgumentError(f"groups must divide the number of channels, {channels}, got {n}")
+    parts = [n, channels // n]
+
+    def fit(name: str, vector: Tensor) -> Tensor:
+        args.same_shape(vector.shape, x.shape[axis : axis + 1], name, "the channels of x")
+        return op_reshape(vector, [1] * axis + parts + [1] * (len(shape) - axis - 1))
+
+    names = [name for name, t in (("gamma", gamma), ("beta", beta)) if t is not None]
+    given = dict(zip(names, map(fit, names, vectors), strict=True))
+    y = op_reshape(x, [*shape[:axis], *parts, *shape[axis + 1 :]])
+    y = op_layer_normalization(y, **given, axis=[k for k in range(1, len(shape) + 1) if k != axis], epsilon=epsilon)
+    return op_reshape(y, shape)
 
 
 @boundary

@@ -121,7 +121,8 @@ from multiop.frontends.losses import (
 from multiop.frontends.normalization import (
     op_batch_normalization as batch_normalization,
     op_batch_normalization_with_moments as batch_normalization_with_moments,
-    op_layer_normalization as layer_normalization, op_normalize as normalize, op_rms_normalization as rms_normalization,
+    op_group_normalization as group_normalization, op_layer_normalization as layer_normalization,
+    op_normalize as normalize, op_rms_normalization as rms_normalization,
 )
 from multiop.frontends.polynomials import (
     op_poly as poly, op_polyfit as polyfit, op_polyval as polyval, op_roots as roots,
@@ -224,9 +225,9 @@ __all__ = [
     "exp", "exp2", "expand_dims", "expm", "expm1", "extract_sequences", "eye", "fabs", "fft", "fft2", "fftfreq", "fftn",
     "fftshift", "flip", "fliplr", "flipud", "floor", "floor_divide", "fmax", "fmin", "fmod", "fold", "fori_loop",
     "frexp", "full", "full_like", "gamma", "gammainc", "gammaincc", "gcd", "gelu", "geomspace", "get_item", "glu",
-    "gradient", "greater", "greater_equal", "hamming", "hanning", "hard_shrink", "hard_sigmoid", "hard_silu",
-    "hard_swish", "hard_tanh", "heaviside", "hfft", "histogram", "hsplit", "hstack", "hypot", "i0", "identity", "ifft",
-    "ifft2", "ifftn", "ifftshift", "ihfft", "imag", "image", "image_affine_transform", "image_crop",
+    "gradient", "greater", "greater_equal", "group_normalization", "hamming", "hanning", "hard_shrink", "hard_sigmoid",
+    "hard_silu", "hard_swish", "hard_tanh", "heaviside", "hfft", "histogram", "hsplit", "hstack", "hypot", "i0",
+    "identity", "ifft", "ifft2", "ifftn", "ifftshift", "ihfft", "imag", "image", "image_affine_transform", "image_crop",
     "image_elastic_transform", "image_extract_patches", "image_extract_patches_3d", "image_gaussian_blur",
     "image_hsv_to_rgb", "image_map_coordinates", "image_pad", "image_perspective_transform",
     "image_reconstruct_patches", "image_resize", "image_rgb_to_grayscale", "image_rgb_to_hsv",

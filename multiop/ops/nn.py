@@ -35,7 +35,8 @@ from multiop.frontends.losses import (
 from multiop.frontends.normalization import (
     op_batch_normalization as batch_normalization,
     op_batch_normalization_with_moments as batch_normalization_with_moments,
-    op_layer_normalization as layer_normalization, op_normalize as normalize, op_rms_normalization as rms_normalization,
+    op_group_normalization as group_normalization, op_layer_normalization as layer_normalization,
+    op_normalize as normalize, op_rms_normalization as rms_normalization,
 )
 from multiop.frontends.pooling import (
     op_adaptive_average_pool as adaptive_average_pool, op_adaptive_max_pool as adaptive_max_pool,
@@ -50,11 +51,11 @@ __all__ = [
     "adaptive_average_pool", "adaptive_max_pool", "average_pool", "batch_normalization",
     "batch_normalization_with_moments", "binary_crossentropy", "categorical_crossentropy", "celu", "conv",
     "conv_transpose", "ctc_decode", "ctc_loss", "depth_to_space", "depthwise_conv", "dot_product_attention", "elu",
-    "fold", "gelu", "glu", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh", "layer_normalization",
-    "leaky_relu", "log_sigmoid", "log_softmax", "max_pool", "moments", "multi_hot", "normalize", "one_hot", "polar",
-    "psnr", "relu", "relu6", "rms_normalization", "selu", "separable_conv", "sigmoid", "silu", "soft_shrink", "softmax",
-    "softplus", "softsign", "space_to_depth", "sparse_categorical_crossentropy", "sparse_plus", "sparse_sigmoid",
-    "sparsemax", "squareplus", "swish", "tanh_shrink", "threshold", "unfold",
+    "fold", "gelu", "glu", "group_normalization", "hard_shrink", "hard_sigmoid", "hard_silu", "hard_swish", "hard_tanh",
+    "layer_normalization", "leaky_relu", "log_sigmoid", "log_softmax", "max_pool", "moments", "multi_hot", "normalize",
+    "one_hot", "polar", "psnr", "relu", "relu6", "rms_normalization", "selu", "separable_conv", "sigmoid", "silu",
+    "soft_shrink", "softmax", "softplus", "softsign", "space_to_depth", "sparse_categorical_crossentropy",
+    "sparse_plus", "sparse_sigmoid", "sparsemax", "squareplus", "swish", "tanh_shrink", "threshold", "unfold",
 ]
 
 if not _typing.TYPE_CHECKING:  # with it, a type checker would accept any name

@@ -265,12 +265,7 @@ def group_norm(
     x: Tensor, groups: int, weight: Tensor | None = None, bias: Tensor | None = None, epsilon: float = 1e-5
 ) -> Tensor:
     """Normalize each group of channels of `(batch, channels, ...)`, then scale and shift each channel."""
-    shape = ops.shape(x)
-    y = ops.layer_normalization(ops.reshape(x, (shape[0], groups, -1)), axis=-1, epsilon=epsilon)
-    y = ops.reshape(y, shape)
-    ones = [1] * (len(x.shape) - 2)
-    y = y if weight is None else y * ops.reshape(weight, (-1, *ones))
-    return y if bias is None else y + ops.reshape(bias, (-1, *ones))
+    return ops.group_normalization(x, groups, weight, bias, axis=1, epsilon=epsilon)
 
 
 def dropout(x: Tensor, rate: float, seed: Any, training: bool) -> Tensor:

@@ -113,6 +113,7 @@ EXCLUDED = {
     ),
     **dict.fromkeys(("op_correlate", "op_convolve"), "op_sum of products"),
     "op_batch_normalization_with_moments": "op_batch_normalization with op_moments, or a kernel of both",
+    "op_group_normalization": "op_layer_normalization of each group, or a kernel",
 }
 
 

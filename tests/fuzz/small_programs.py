@@ -31,7 +31,7 @@ SHAPES = ((), (1,), (0,), (5,), (5,), (3, 4), (3, 4), (1, 4), (3, 1), (2, 0), (1
 WHAT = ("value", "gradient", "gradient", "second order", "second order")
 ROUNDINGS = 3  # runs with rounding errors
 # docs/limits.md: they square their entries; they, or their slopes, have the digits of what is rounded on the way
-SQUARED = re.compile(r"\.(var|std|norm|normalize|layer_normalization|rms_normalization|vdot|dot)\(")
+SQUARED = re.compile(r"\.(var|std|norm|normalize|layer_normalization|group_normalization|rms_normalization|vdot|dot)\(")
 ROUGH = re.compile(
     r"(tanh|sigmoid|silu|gelu|elu|softplus|softsign|mish|shrink|squareplus|erf|erfc|erfcx|entr|kl_div|softmax|nanmean)\("
 )

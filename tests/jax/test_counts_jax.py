@@ -20,6 +20,7 @@ IN_FLOAT32 = {  # in float16, where a square, a power, a sum or a sigmoid on the
     "silu": 1.4,
     "glu": 2.2,
     "layer_normalization": 1.3,
+    "group_normalization": 1.3,
     "rms_normalization": 1.5,
     "batch_normalization": 1.8,
     "batch_normalization_with_moments": 1.3,

@@ -58,6 +58,7 @@ ROWS = {
     ),
     "cdist": lambda x, y: mo.op_cdist(x[:, None], y[:, None] + 3),
     "layer_normalization": lambda x, y: mo.op_layer_normalization(x + y, X[:1] + Y, Y + X[:1], epsilon=1e-3),
+    "group_normalization": lambda x, y: mo.op_group_normalization(x + y, 3, X[:1] + Y, Y + X[:1], epsilon=1e-3),
     "layer_normalization of equal entries": lambda x, y: mo.op_layer_normalization(x * 0 + y[:, :1]),
     "attention": lambda x, y: mo.op_dot_product_attention(heads(x), heads(y), heads(x + y)),
     "causal attention": lambda x, y: mo.op_dot_product_attention(heads(x), heads(y), heads(x), is_causal=True),

@@ -46,6 +46,20 @@ def numbers(x):
         ("op_layer_normalization", (X,), {"gamma": V, "axis": 0}, errors.ArgumentError, "gamma"),
         ("op_layer_normalization", (X,), {"beta": V[:2]}, errors.ArgumentError, "beta"),
         ("op_layer_normalization", (X,), {"rms_scaling": True}, errors.ArgumentTypeError, "rms_scaling"),
+        ("op_group_normalization", (X, 2), {}, errors.ArgumentError, "groups must divide .* 3, got 2"),
+        ("op_group_normalization", (X, 0), {}, errors.ArgumentError, "groups must be at least 1"),
+        ("op_group_normalization", (X, 1.0), {}, errors.ArgumentTypeError, "groups must be an int"),
+        ("op_group_normalization", (X, True), {}, errors.ArgumentTypeError, "groups must be an int"),
+        ("op_group_normalization", (X, 1), {"axis": 0}, errors.ArgumentError, "axis is 0, the batch"),
+        ("op_group_normalization", (X, 1), {"axis": -2}, errors.ArgumentError, "axis is 0, the batch"),
+        ("op_group_normalization", (X, 1), {"axis": 2}, errors.ArgumentError, "axis 2 is out of range"),
+        ("op_group_normalization", (X, 1), {"axis": (1,)}, errors.ArgumentTypeError, "axis"),
+        ("op_group_normalization", (X, 3), {"gamma": V[:2]}, errors.ArgumentError, "gamma"),
+        ("op_group_normalization", (X, 3), {"beta": X}, errors.ArgumentError, "beta"),
+        ("op_group_normalization", (X, 3), {"epsilon": -1.0}, errors.ArgumentError, "epsilon"),
+        ("op_group_normalization", (X, 3), {"epsilon": "a"}, errors.ArgumentTypeError, "epsilon"),
+        ("op_group_normalization", (None, 3), {}, errors.ArgumentTypeError, "x must be a tensor"),
+        ("op_group_normalization", (Z, 3), {}, errors.DTypeError, "complex"),
         ("op_rms_normalization", (X,), {"scale": V[:2]}, errors.ArgumentError, "scale"),
         ("op_rms_normalization", (X,), {"epsilon": "a"}, errors.ArgumentTypeError, "epsilon"),
         ("op_binary_crossentropy", (X, V), {}, errors.ArgumentError, "target .* output"),
@@ -147,6 +161,7 @@ def test_losses_promote(backend, op, from_logits):
 def test_normalization_promotes(backend):
     half, full = np.ones((2, 3), np.float16), V
     assert mo.op_dtype(mo.op_layer_normalization(half, full)) == "float32"
+    assert mo.op_dtype(mo.op_group_normalization(half, 1, full)) == "float32"
     assert mo.op_dtype(mo.op_rms_normalization(half, full[None].astype(np.float16))) == "float16"
     assert mo.op_dtype(mo.op_batch_normalization(half, full, full, 1)) == "float32"
 
@@ -289,6 +304,7 @@ def test_a_normalization_of_no_entries_has_a_gradient(backend, shape):
 
     def f(x, scale):
         y = mo.op_batch_normalization(x, vector, vector, 1, scale=scale)
+        y = y + mo.op_group_normalization(x, 3, scale, vector, axis=1)
         return mo.op_sum(y) + mo.op_sum(mo.op_layer_normalization(x))
 
     of_x, of_scale = mo.grad(f, argnums=(0, 1))(x, vector)

@@ -29,6 +29,7 @@ OPS = {
     "first entries": lambda x: mo.op_get_item(x, slice(0, 1)),
     "get_item": lambda x: mo.op_get_item(x, (slice(None, None, -1),) * (len(x.shape) - 1) + (0,)),
     "layer_normalization": lambda x: mo.op_layer_normalization(x, axis=tuple(range(1, len(x.shape), 2))),
+    "group_normalization": lambda x: mo.op_group_normalization(x, 2, axis=1),
     "logsumexp": lambda x: mo.op_logsumexp(x, axis=along(len(x.shape))),
     "max": lambda x: mo.op_max(x, axis=along(len(x.shape))),
     "mean": lambda x: mo.op_mean(x, axis=along(len(x.shape))),

@@ -14,7 +14,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import multiop as mo
 
-HEADS, WORDS = 8, 1000
+HEADS, WORDS, GROUPS = 8, 1000, 8
 DEARER = {  # what is pinned, and its price: bytes as a multiple of PyTorch's, kernels beyond them
     "sign": (3.5, 3, "torch.sign(NaN) is 0"),
     "maximum_of_number": (2.2, 3, "torch.clamp gives all of a tie's gradient to one operand"),
@@ -119,6 +119,12 @@ def rows(dtype, device="meta", batch=2, t=2048, width=512):
             lambda x, g: mo.op_rms_normalization(x, g, epsilon=1e-5),
             lambda x, g: functional.rms_norm(x, (width,), g, 1e-5),
             [x, vector],
+        ),
+        (
+            "group_normalization",
+            lambda x, g, b: mo.op_group_normalization(x, GROUPS, g, b, 1, 1e-5),
+            lambda x, g, b: functional.group_norm(x, GROUPS, g, b, 1e-5),
+            [image, channels, more],
         ),
         (
             "batch_normalization",

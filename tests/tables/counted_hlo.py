@@ -14,7 +14,7 @@ from jax import lax, nn
 
 import multiop as mo
 
-HEADS, WORDS = 4, 1000
+HEADS, WORDS, GROUPS = 4, 1000, 4
 DTYPES = ("float32", "bfloat16", "float16")
 
 
@@ -54,6 +54,11 @@ def rows(dtype, batch=2, t=256, width=128):
         mean, variance = jnp.mean(x, -1, keepdims=True), jnp.var(x, -1, keepdims=True)
         return (x - mean) * lax.rsqrt(variance + 1e-5) * scale + offset
 
+    def group_norm(x, scale, offset):
+        parts = x.reshape(*x.shape[:-1], GROUPS, -1)
+        mean, variance = (moment(parts, (1, 2, 4), keepdims=True) for moment in (jnp.mean, jnp.var))
+        return ((parts - mean) * lax.rsqrt(variance + 1e-5)).reshape(x.shape) * scale + offset
+
     def rms_norm(x, scale):
         return x * lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + 1e-5) * scale
 
@@ -91,6 +96,13 @@ def rows(dtype, batch=2, t=256, width=128):
             lambda x, scale, offset: mo.op_layer_normalization(x, scale, offset, epsilon=1e-5),
             layer_norm,
             [x, vector, vector],
+            3,
+        ),
+        (
+            "group_normalization",
+            lambda x, scale, offset: mo.op_group_normalization(x, GROUPS, scale, offset, epsilon=1e-5),
+            group_norm,
+            [image, channels, channels],
             3,
         ),
         (

@@ -15,6 +15,7 @@ from tensorflow.python.grappler import tf_optimizer
 
 import multiop as mo
 
+GROUPS = 4
 FREE = {"Const", "Placeholder", "Identity", "IdentityN", "StopGradient", "NoOp", "Shape", "Reshape", "ExpandDims"}
 CHOICES = {"If", "StatelessIf", "Switch", "Case", "StatelessCase", "PartitionedCall", "StatefulPartitionedCall"}
 
@@ -68,6 +69,11 @@ def rows(dtype):
         mean, variance = tf.nn.moments(x, axes, keepdims=True)
         return tf.nn.batch_normalization(x, mean, variance, beta, gamma, 1e-5)
 
+    def group_norm(x, gamma, beta):
+        parts = tf.reshape(x, (4, 12, 12, GROUPS, 4))
+        gamma, beta = tf.reshape(gamma, (GROUPS, 4)), tf.reshape(beta, (GROUPS, 4))
+        return tf.reshape(standardize(parts, [1, 2, 4], gamma, beta), (4, 12, 12, 16))
+
     def attention(query, key, value):
         logits = tf.einsum("bqhd,bkhd->bhqk", query, key) * 0.25
         return tf.einsum("bhqk,bkhd->bqhd", tf.nn.softmax(logits), value)
@@ -85,6 +91,12 @@ def rows(dtype):
             lambda x, g, b: mo.op_layer_normalization(x, g, b, epsilon=1e-5),
             lambda x, g, b: standardize(x, [-1], g, b),
             [x, vector, shift],
+        ),
+        (
+            "group_normalization",
+            lambda x, g, b: mo.op_group_normalization(x, GROUPS, g, b, epsilon=1e-5),
+            group_norm,
+            [image, vector, shift],
         ),
         (
             "rms_normalization",

@@ -31,6 +31,7 @@ WIDE = {  # in 16 bits, they are computed in float32: a CPU's kernels round each
     "log_softmax",
     "logsumexp",
     "layer_normalization",
+    "group_normalization",
     "rms_normalization",
     "batch_normalization",
     "batch_normalization_with_moments",

@@ -98,6 +98,37 @@ def test_rows_of_equal_entries_are_normalized_to_their_rounding(dtype):
     assert slope.isfinite().all()
 
 
+def groups_in_steps(x, gamma):
+    parts = x.reshape(len(x), 2, -1)
+    parts = parts - parts.mean(-1, keepdim=True)
+    y = parts * torch.rsqrt((parts * parts).mean(-1, keepdim=True) + 1e-5)
+    return y.reshape(x.shape) * gamma.reshape(-1, *[1] * (x.ndim - 2))
+
+
+@pytest.mark.parametrize("shape", [(2, 4, 3, 5), (2, 4, 1, 1), (2, 4, 3, 1, 2)])
+@pytest.mark.parametrize("form", ["first", "last in memory", "last"])
+def test_groups_of_channels_with_a_large_mean_keep_their_digits(form, shape):
+    torch.manual_seed(0)
+    signs = torch.tensor([1.0, -1.0, 1.0, -1.0]).reshape(4, *[1] * (len(shape) - 2))  # a deviation of 1 in each group
+    x, gamma = torch.randn(shape) * 0.1 + signs + 1e4, torch.randn(4).requires_grad_()
+    x = x if form == "first" else x.movedim(1, -1).contiguous().movedim(-1, 1)
+    x.requires_grad_()
+    if form == "last":
+        y = mo.op_group_normalization(x.movedim(1, -1), 2, gamma, epsilon=1e-5).movedim(-1, 1)
+    else:
+        y = mo.op_group_normalization(x, 2, gamma, axis=1, epsilon=1e-5)
+    exact = [t.detach().double().requires_grad_() for t in (x, gamma)]
+    wanted, upstream = groups_in_steps(*exact), torch.randn(shape)
+    # a unit of x is 1e-3 of its deviation
+    torch.testing.assert_close(y.double(), wanted, rtol=0, atol=5e-3)
+    found = torch.autograd.grad(y, (x, gamma), upstream, retain_graph=True)
+    expected = torch.autograd.grad(wanted, exact, upstream.double())
+    torch.testing.assert_close([t.double() for t in found], list(expected), rtol=5e-3, atol=3e-2)
+    rows = torch.stack([upstream, -upstream])
+    (mapped,) = torch.autograd.grad(y, x, rows, is_grads_batched=True)
+    torch.testing.assert_close(mapped, torch.stack([found[0], -found[0]]), rtol=5e-3, atol=1e-3)
+
+
 @pytest.mark.parametrize("option", ["strides", "dilation_rate"])
 @pytest.mark.parametrize("value", [True, 1.0, torch.ones(2).numpy()])
 def test_a_convolution_by_one_call_takes_ints(option, value):

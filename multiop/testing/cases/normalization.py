@@ -50,6 +50,15 @@ def layer_normalization(x, gamma=None, beta=None, axis=-1, epsilon=1e-7, rms_sca
     return y if beta is None else y + fit_parameter(beta, x, axis)
 
 
+def group_normalization(x, groups, gamma=1.0, beta=0.0, axis=-1, epsilon=1e-7):
+    """Take off the mean, divide by the deviation, both of each group of channels of `x`."""
+    last = np.moveaxis(x.astype(float), axis, -1)
+    shape, others = (*last.shape[:-1], groups, last.shape[-1] // groups), (*range(1, last.ndim - 1), last.ndim)
+    parts = last.reshape(shape)
+    y = (parts - parts.mean(others, keepdims=True)) / np.sqrt(parts.var(others, keepdims=True) + epsilon)
+    return np.moveaxis(y.reshape(last.shape) * gamma + beta, -1, axis)
+
+
 def rms_normalization(x, scale=None, axis=-1, epsilon=1e-7):
     """Divide by the root mean square."""
     x = x.astype(float)
@@ -116,6 +125,25 @@ ROWS = [
             pin([10001.0, 9999.0], value=[1.0, -1.0]),
             pin([400.0, -400.0], value=[1.0, -1.0], dtype="float16"),
             pin([NAN, 1.0], value=[NAN, NAN]),
+        ],
+    ),
+    normalization(
+        "op_group_normalization",
+        group_normalization,
+        call(normal(2, 3, 4), 2),
+        call(normal(2, 4, 3, 2), 2, normal(4), normal(4), axis=1, epsilon=0.1),
+        call(normal(3, 4, 2), 1, gamma=normal(4), axis=-2),
+        call(normal(2, 3, 3), 3, beta=normal(3)),
+        call(normal(0, 3), 3, axis=1),
+        ulps=32,
+        pins=[
+            pin([[2.0, 2.0]], value=[[0.0, 0.0]], gradient=[[0.0, 0.0]], groups=1),
+            pin([[2.0, 5.0]], value=[[0.0, 0.0]], gradient=[[0.0, 0.0]], groups=2),
+            *[pin([[2.0, 2.0]], value=[[0.0, 0.0]], groups=1, dtype=dtype) for dtype in ("float16", "bfloat16")],
+            pin([[10001.0, 9999.0]], value=[[1.0, -1.0]], groups=1),
+            pin([[[10001.0], [9999.0]]], value=[[[1.0], [-1.0]]], groups=1, axis=1),
+            pin([[400.0, -400.0]], value=[[1.0, -1.0]], groups=1, dtype="float16"),
+            pin([[NAN, 1.0, 2.0, 2.0]], value=[[NAN, NAN, 0.0, 0.0]], groups=2),
         ],
     ),
     normalization(

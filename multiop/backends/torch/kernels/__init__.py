@@ -40,6 +40,7 @@ from .linalg import (
 from .normalization import (
     op_batch_normalization as op_batch_normalization,
     op_batch_normalization_with_moments as op_batch_normalization_with_moments,
+    op_group_normalization as op_group_normalization,
     op_layer_normalization as op_layer_normalization,
     op_normalize as op_normalize,
 )

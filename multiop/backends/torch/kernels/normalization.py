@@ -126,6 +126,31 @@ def op_batch_normalization_with_moments(
     return y if axis == 1 else y.movedim(1, axis), mean, variance
 
 
+def op_group_normalization(x, groups, gamma, beta, axis, epsilon, *, otherwise):
+    given = x, groups, gamma, beta, axis, epsilon
+    if not are_along(x, axis, gamma, beta):
+        if not are_along(x, axis) or any(t is not None and not isinstance(t, torch.Tensor) for t in (gamma, beta)):
+            return otherwise(*given)
+        x, gamma, beta = promote_operands(x, gamma, beta)
+        if any(t is not None and t.shape != (x.shape[axis],) for t in (gamma, beta)):
+            return otherwise(*given)
+    axis = axis % x.ndim
+    if not axis or type(groups) is not int or groups < 1 or x.shape[axis] % groups or not x.numel():
+        return otherwise(*given)
+    if gamma is None and beta is not None:
+        gamma = torch.ones_like(beta)  # without it, PyTorch's second derivative fails
+    moved, is_rounded = x if axis == 1 else x.movedim(axis, 1), x.is_cpu and x.dtype in HALF
+    y, lie_last = moved, x.ndim > 3 and moved.stride(1) <= moved.stride(-1)
+    if lie_last:  # the kernel for such channels subtracts squares, which cancel, and its derivatives cannot be mapped
+        y = y.flatten(2)
+    if is_rounded:  # the kernel would round the moments
+        y, gamma, beta = (t if t is None else t.float() for t in (y, gamma, beta))
+    y = torch.group_norm(y, groups, gamma, beta, args.shift(epsilon))
+    y = y.type(x.dtype) if is_rounded else y
+    y = y.view(moved.shape) if lie_last else y
+    return y if axis == 1 else y.movedim(1, axis)
+
+
 def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
     if type(axis) is int and axis == -1 and are_along(x, axis, gamma, beta):
         return layer_norm(otherwise, x, gamma, beta, x.shape[-1:], epsilon)
