@@ -38,6 +38,7 @@ try:
         forwardprop.ForwardAccumulator._push_accumulator, gradients_util.PossibleTapeGradientTypes,
         gradients_util.POSSIBLE_GRADIENT_TYPES_FIRST_ORDER, gradients_util.POSSIBLE_GRADIENT_TYPES_HIGHER_ORDER,
         context.Context.add_op_callback, context.Context.remove_op_callback,
+        context.Context.function_call_options, context.FunctionCallOptions,
         context.Context.get_function_def, execute.execute, execute.execute_with_callbacks,
         resource_variable_ops.variable_accessed,
         record.record_operation_backprop_only, record.record_operation_forwardprop_only,
@@ -612,6 +613,28 @@ def _callable(function, captured):
 _options = tf.compat.v1.ConfigProto()
 _options.graph_options.rewrite_options.disable_meta_optimizer = True
 _AS_WRITTEN = ("executor_type", "", "config_proto", _options.SerializeToString())
+
+
+@contextmanager
+def without_optimizer():
+    """Run graphs as they are written: the optimizer divides by a size of 0, which ends the process."""
+    if missing is not None:
+        yield
+        return
+    ctx = context.context()
+    before = ctx.function_call_options
+    options = tf.compat.v1.ConfigProto.FromString(before.config_proto_serialized)
+    options.graph_options.rewrite_options.disable_meta_optimizer = True
+    ctx.function_call_options = context.FunctionCallOptions(before.executor_type, options)
+    try:
+        yield
+    finally:
+        ctx.function_call_options = before
+
+
+def is_empty(x):
+    """Say whether a tensor is known to hold nothing."""
+    return x.shape.rank is not None and 0 in x.shape
 
 
 def with_gradient(concrete):

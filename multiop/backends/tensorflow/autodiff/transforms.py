@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
+
 import tensorflow as tf
 
 from multiop import errors
@@ -77,7 +79,8 @@ def vmap(fun, in_axes, axis_size, is_linear=False):
 
         try:
             if not (is_linear and 0 < axis_size <= _FEW and tf.executing_eagerly()):
-                with in_state("mapping"):
+                is_any_empty = any(map(_internals.is_empty, moved))
+                with in_state("mapping"), _internals.without_optimizer() if is_any_empty else nullcontext():
                     return list(tf.vectorized_map(run_row, moved, warn=False))
         except Exception as error:  # most control flow and some operations cannot be vectorized
             if not axis_size or (isinstance(error, errors.MultiopError) and _internals.missing is None):
@@ -119,12 +122,15 @@ class _Program:
     """A function compiled for one signature."""
 
     def __init__(self, fun):
-        self.fun = fun
+        self.fun, self.surroundings = fun, None
         self.function = tf.function(self.outputs, autograph=False)
 
     def __call__(self, *args):
         try:
-            outputs = self.function(*args)
+            if self.surroundings is None:  # it has not been traced
+                self.function.get_concrete_function(*args)
+            with self.surroundings():
+                outputs = self.function(*args)
         except (tf.errors.UnimplementedError, tf.errors.InvalidArgumentError) as error:
             if not _ranks.is_refused(error):
                 raise
@@ -133,6 +139,8 @@ class _Program:
 
     def outputs(self, *args):
         outputs, self.finish = self.fun(*args)
+        made = [y for op in _internals.current_graph().get_operations() for y in op.outputs]
+        self.surroundings = _internals.without_optimizer if any(map(_internals.is_empty, made)) else nullcontext
         return outputs
 
 
