@@ -24,7 +24,7 @@ FEW = {
     "multiop._values.tree._entry",
     "multiop._loading.settings._file",
     "multiop._loading.settings._warn_of_unknown",
-    "multiop.backends.jax.autodiff._recorded.is_inexact_dtype",
+    "multiop.backends.jax.conversion.is_inexact_dtype",
     "multiop.backends.jax._cpu_compiler._internals",
     "multiop.backends.jax._versions.are_parts_known",
     "multiop.backends.jax.autodiff.custom_gradient._custom_call",

@@ -20,8 +20,10 @@ from multiop import errors
 from multiop._call import keras_symbols
 from multiop._call.explain import explain
 from multiop._loading import registry
+from multiop._loading.built_in import is_traced
 from multiop._loading.registry import active
 from multiop._rules import doors
+from multiop._rules.lru import Recent
 from multiop._values import args as _args, dtypes, foreign, host, tree
 from multiop.autodiff._flat import learn_classes, leaves_like, seen, static_shape
 from multiop.autodiff._transformed import decorate_transformed
@@ -77,7 +79,7 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
         1.0
     """
     _args.function(f, "op_custom_gradient: f")
-    parameters = _Parameters(f)
+    parameters = _parameters(f)
 
     @decorate_transformed(f, op_custom_gradient)
     def differentiable(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -88,7 +90,8 @@ def op_custom_gradient(f: Callable[P, tuple[T, Callable[..., Any]]]) -> Callable
             if keras_symbols.takes({"args": args, "kwargs": kwargs}):  # it has its rule as an operation of Keras too
                 return keras_symbols.call(differentiable, *args, **kwargs)
             raise
-        primals, call.primals = call.primals, []  # a rule keeps `call`, which must not keep tracers or a graph alive
+        primals = call.primals
+        del call.primals  # a rule keeps `call`, which must not keep tracers or a graph alive
         outputs = backend.custom_call(call, primals)
         return outputs[0] if call.output_leaves is _ONE_LEAF else call.rebuild(outputs)
 
@@ -138,6 +141,20 @@ class _Parameters:
         return f"{self.rest}[{position - len(self.names)}]"
 
 
+_by_code = Recent(512)
+
+
+def _parameters(f: Callable[..., Any]) -> _Parameters:
+    """Return the parameters of `f`; a function that is defined anew at each step is asked for them once."""
+    if type(f) is not types.FunctionType or is_traced() or f.__defaults__ or f.__kwdefaults__ or f.__dict__:
+        return _Parameters(f)
+    key = f.__code__, f.__code__.co_filename, f.__qualname__
+    found: _Parameters | None = _by_code.get(key)
+    if found is None:
+        _by_code.put(key, found := _Parameters(f))
+    return found
+
+
 class CustomCall:
     """One call of a custom-gradient function, as a backend sees it.
 
@@ -162,7 +179,7 @@ class CustomCall:
         is_plain = not kwargs and not parameters.keyword_only and len(args) == len(parameters.names)
         if not is_plain:
             args, kwargs = parameters.bind(args, kwargs)
-        self.keywords = list(kwargs)  # keyword-only arguments, which follow the positional ones
+        self.keywords = tuple(kwargs)  # keyword-only arguments, which follow the positional ones
         self.n_positional = len(args)
         is_usual = is_plain and seen[backend.name].classes.issuperset(map(type, args))
         self.is_flat = is_usual or (is_plain and all(map(backend.is_tensor, args)))  # the arguments are the primals

@@ -184,6 +184,25 @@ def test_static_entries(backend, entries):
 
 
 @construct("keywords are bound to the signature")
+def test_functions_of_the_same_code_have_their_own_parameters(backend):
+    def make(k, name, keyword):
+        def f(x, k=k, *, keyword=keyword):
+            return x * k * keyword, lambda upstream: upstream * k * keyword
+
+        def bare(x, k):
+            return x * k, lambda upstream: (upstream, None, None)
+
+        bare.__qualname__ = name
+        return mo.op_custom_gradient(f), mo.op_custom_gradient(bare)
+
+    for k, name, keyword in ((2.0, "two", 5.0), (3.0, "three", 7.0)):
+        f, bare = make(k, name, keyword)
+        assert float(mo.grad(f)(1.0)) == k * keyword
+        with pytest.raises(errors.GradientRuleError, match=f"gradient function of {name} "):
+            mo.grad(lambda x, bare=bare: bare(x, x))(1.0)
+
+
+@construct("keywords are bound to the signature")
 def test_keywords(backend):
     @mo.op_custom_gradient
     def f(x, y, *, scale=1.0):

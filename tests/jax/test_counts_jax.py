@@ -94,3 +94,28 @@ def test_a_gradient_takes_few_calls_more_than_that_of_jax(jax_alone):
     f = lambda x: jnp.sum(x * x)
     assert count_calls(mo.grad(f), X) <= count_calls(jax.grad(f), X) + 30
     assert count_calls(mo.value_and_grad(f), X) <= count_calls(jax.value_and_grad(f), X) + 30
+
+
+def test_a_trace_of_custom_gradients_takes_little_more_calls_than_that_of_jax(jax_alone):
+    def forward(x):
+        e = jnp.exp(x)
+        return jnp.log1p(e), e
+
+    native = jax.custom_vjp(lambda x: jnp.log1p(jnp.exp(x)))
+    native.defvjp(forward, lambda e, u: (u * (1 - 1 / (1 + e)),))
+
+    @mo.op_custom_gradient
+    def ours(x):
+        e = jnp.exp(x)
+        return jnp.log1p(e), lambda u: u * (1 - 1 / (1 + e))
+
+    def calls(f):
+        def chain(x):
+            for _ in range(30):
+                x = f(x)
+            return x
+
+        jax.jit(jax.grad(lambda x: chain(x))).trace(1.0)
+        return count_calls(lambda: jax.jit(jax.grad(lambda x: chain(x))).trace(1.0))
+
+    assert calls(ours) <= 1.2 * calls(native)

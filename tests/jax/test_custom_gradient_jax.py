@@ -986,3 +986,18 @@ def test_variables_come_in_the_order_of_their_first_use(use, wrap):
     assert [float(g) for g in found[:3]] == [7.0, 2.0, 1.0]
     if use != "rule":
         assert float(found[3]) == 3.0
+
+
+def test_each_operation_of_a_rule_has_its_own_line():
+    @op_custom_gradient
+    def f(x):
+        def grad(upstream):
+            doubled = upstream * 2
+            return jnp.cos(x) * doubled
+
+        return jnp.sin(x), grad
+
+    lowered = jax.jit(jax.grad(f)).lower(1.0).as_text(debug_info=True)
+    first = f.__wrapped__.__code__.co_firstlineno
+    for below in (3, 4, 6):
+        assert f'test_custom_gradient_jax.py":{first + below}:' in lowered

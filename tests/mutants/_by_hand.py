@@ -123,7 +123,7 @@ AUTODIFF = [
     ("attach_gradient", "wrong at second order", "value, slopes = op_stop_gradient(value), op_stop_gradient(slopes)", "value = op_stop_gradient(value)"),
     ("attach_gradient", "keyword ignored", "    if not fx_gx_manually_stopped:\n", "    if True:\n"),
     ("attach_gradient", "dropped term", "        return upstream, None, grads, None\n", "        return None, None, grads, None\n"),
-    ("custom_gradient", "residual kept", "        primals, call.primals = call.primals, []  #", "        primals = call.primals  #"),
+    ("custom_gradient", "residual kept", "        del call.primals  #", "        #"),
     ("custom_gradient", "wrong dtype", "        return self.backend.convert(grad, dtype)\n", "        return grad\n"),
     ("custom_gradient", "check left out", "        if not _args.fits(found_shape, shape):", "        if False:"),
     ("custom_gradient", "check left out", "        if grad is None or dtype not in dtypes.INEXACT:\n            return None", "        if grad is None:\n            return None"),

@@ -169,7 +169,7 @@ def mended(function):
 
         given = [leaves[i] for i in places]
         closed = internals.trace_with_constants(of_tracers, [internals.typeof(x) for x in given])
-        return jax.tree.unflatten(found.pop(), internals.jaxpr_as_fun(rewritten(closed))(*given))
+        return jax.tree.unflatten(found.pop(), internals.evaluate(rewritten(closed), *given))
 
     return run
 

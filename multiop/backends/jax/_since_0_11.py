@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from jax._src.interpreters.ad import fallback_linearize_rule, primitive_linearizations
 
-from ._since_0_9 import Intercepted as Intercepted, vary as vary, varying as varying
+from ._since_0_9 import (
+    Intercepted as Intercepted,
+    evaluate as evaluate,
+    lower_as as lower_as,
+    vary as vary,
+    varying as varying,
+)
 
 
 def register_linearization(primitive, rule):

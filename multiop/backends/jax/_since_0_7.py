@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import jax
-from jax._src.core import Primitive
+from jax._src.core import Primitive, jaxpr_as_fun
 from jax._src.interpreters.ad import fallback_linearize_rule, primitive_linearizations
+from jax._src.interpreters.mlir import register_lowering
 
-from ._since_0_9 import scan_sizes as scan_sizes, varying as varying
+from ._since_0_9 import lowering_by_trace, scan_sizes as scan_sizes, varying as varying
 
 
 class Intercepted(Primitive):
@@ -27,6 +28,16 @@ def register_linearization(primitive, rule):
         return fallback_linearize_rule(primitive, is_perturbed, *primals, **params) if found is None else found
 
     primitive_linearizations[primitive] = linearize
+
+
+def evaluate(closed, *args):
+    """Return the results of a closed jaxpr."""
+    return jaxpr_as_fun(closed)(*args)
+
+
+def lower_as(primitive, program, cacheable=True):
+    """Lower `primitive` as the closed jaxpr `program(**params)`, see `_since_0_9`."""
+    register_lowering(primitive, lowering_by_trace(program))
 
 
 def vary(x, axes):

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import jax
-from jax._src.core import Primitive
+from jax._src import custom_derivatives, source_info_util
+from jax._src.core import Literal, Primitive, jaxpr_as_fun, trace_ctx, typeof
 from jax._src.interpreters.ad import fallback_linearize_rule, primitive_linearizations
+from jax._src.interpreters.mlir import lower_fun, register_lowering
+from jax._src.interpreters.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
 
 
 class Intercepted(Primitive):
@@ -31,6 +34,52 @@ def register_linearization(primitive, rule):
         return found
 
     primitive_linearizations[primitive] = linearize
+
+
+def evaluate(closed, *args):
+    """Return the results of a closed jaxpr; where it is traced, its equations are taken over as they are."""
+    trace, jaxpr = trace_ctx.trace, closed.jaxpr
+    # NumPy's arrays, and operands of other types than it was traced on, are for each operation to convert
+    is_as_traced = None not in [getattr(x, "aval", None) for x in args] and list(map(typeof, args)) == closed.in_avals
+    if type(trace) is not DynamicJaxprTrace or jaxpr.is_high or jaxpr.effects or not is_as_traced:
+        return jaxpr_as_fun(closed)(*args)
+    here = source_info_util.current()
+    given = [trace.to_jaxpr_tracer(x, here) for x in (*closed.consts, *args)]
+    tracers = dict(zip((*jaxpr.constvars, *jaxpr.invars), given, strict=True))
+
+    def read(x):
+        return DynamicJaxprTracer(trace, x.aval, x, here) if isinstance(x, Literal) else tracers[x]
+
+    for eqn in jaxpr.eqns:
+        avals, written = [x.aval for x in eqn.outvars], eqn.source_info
+        source = written.replace(name_stack=here.name_stack + written.name_stack)
+        operands = list(map(read, eqn.invars))
+        results = trace.emit_eqn(operands, avals, eqn.primitive, eqn.params, eqn.effects, source, eqn.ctx)
+        tracers.update(zip(eqn.outvars, results, strict=True))
+    return list(map(read, jaxpr.outvars))
+
+
+def lower_as(primitive, program, cacheable=True):
+    """Lower `primitive` as the closed jaxpr `program(**params)`, whose first results are its own.
+
+    If it is not `cacheable`, no two equations of a program are expected to be equal.
+    """
+    by_trace = lowering_by_trace(program)
+
+    def lower(context, *operands, **params):
+        closed = program(**params)
+        if closed.jaxpr.is_high:
+            return by_trace(context, *operands, **params)
+        found = custom_derivatives._custom_jvp_vjp_call_lowering(context, *operands, call_jaxpr=closed)
+        return found[: len(context.avals_out)]
+
+    register_lowering(primitive, lower, cacheable=cacheable)
+
+
+def lowering_by_trace(program):
+    """Return the lowering of a primitive as a closed jaxpr that is traced once more."""
+    whole = lower_fun(lambda *operands, **params: jaxpr_as_fun(program(**params))(*operands))
+    return lambda context, *operands, **params: whole(context, *operands, **params)[: len(context.avals_out)]
 
 
 def scan_sizes(params):

@@ -331,11 +331,16 @@ def _of_float8(x):
 
 
 def conjugate(x):
-    return jnp.conj(x) if jnp.iscomplexobj(x) else x  # JAX's gradient is the conjugate of TensorFlow's and PyTorch's
+    return jnp.conj(x) if x.dtype.kind == "c" else x  # JAX's gradient is the conjugate of TensorFlow's and PyTorch's
 
 
 def is_inexact(x):
-    return jnp.issubdtype(x.dtype, np.inexact)
+    return is_inexact_dtype(x.dtype)
+
+
+@functools.cache
+def is_inexact_dtype(dtype):
+    return jnp.issubdtype(dtype, np.inexact)
 
 
 def drop_weak_type(x):

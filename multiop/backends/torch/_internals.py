@@ -201,6 +201,8 @@ def is_forward_mode_on():
 
 def is_tracing():
     """Say whether operations are being traced into a graph in this thread."""
+    if not dispatch_depth() and modes_early[0] is None:  # the usual case
+        return False
     if _is_key_included is None or mode_kinds is None:
         return _proxy_mode is not None and _proxy_mode() is not None
     return is_traced_early() or mode_of_kind(mode_kinds.PROXY) is not None  # in a third of the calls
@@ -543,6 +545,7 @@ def storage_of(x):
     return x.untyped_storage()._cdata
 
 
+node_of = operator.itemgetter(0)  # of an edge of the graph
 number_of = operator.methodcaller("_sequence_nr")  # by which the nodes of a thread are ordered
 metadata_of = operator.attrgetter("_input_metadata")  # for each output of the node's operation
 

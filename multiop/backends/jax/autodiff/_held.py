@@ -237,4 +237,4 @@ if are_parts_known():
     internals.primitive_jvps[held_p] = _jvp
     internals.primitive_transposes[held_p] = _transpose
     internals.fancy_primitive_batchers[held_p] = _batch
-    internals.register_lowering(held_p, internals.lower_fun(_evaluate, multiple_results=False))
+    internals.lower_as(held_p, lambda call_jaxpr, **_: rewritten(call_jaxpr))

@@ -12,7 +12,8 @@ import numpy as np
 from multiop._rules.lru import Recent
 
 from .._internals import UNSPECIFIED, dce_jaxpr, eval_jaxpr, trace_ctx, without_effects
-from ._recorded import is_inexact_dtype, number
+from ..conversion import is_inexact_dtype
+from ._recorded import number
 
 
 def copy_host_arrays(xs):

@@ -11,6 +11,7 @@ over becomes residuals, which are operands of `linear_p`, so that higher orders,
 from __future__ import annotations
 
 import contextlib
+import itertools
 import threading
 
 import jax
@@ -22,10 +23,10 @@ from multiop._rules import late_errors
 from .. import _internals as internals
 from .._cpu_compiler import mended
 from .._internals import Tracer, Zero
-from ..conversion import drop_weak_type, is_inexact, is_unknown_value
+from ..conversion import drop_weak_type, is_inexact, is_inexact_dtype, is_unknown_value
 from . import _linearity as linearity
 from ._operations import Operation
-from ._recorded import is_inexact_dtype, keys_of
+from ._recorded import keys_of
 from ._recording import Closure, Recorded, Recording, Silent, knowing, recording_of, watched_here
 from ._user_rule import closed_over_error, code_of, name_of, pullback, reachable
 
@@ -284,9 +285,10 @@ class _Staged:
         if isinstance(self.rule, Exception):
             return self._rule_that_raises(), [], filled
         n = len(self.taken)
-        jaxpr, used = internals.prune(self.rule, wanted, [False] * n + [True] * (len(self.rule.in_avals) - n))
-        taken = [i for i, use in zip(self.taken, used, strict=False) if use]
-        evaluate = internals.jaxpr_as_fun(jaxpr)
+        jaxpr, taken = self.rule, self.taken
+        if not (all(wanted) and internals.is_used_whole(jaxpr.jaxpr)):
+            jaxpr, used = internals.prune(jaxpr, wanted, [False] * n + [True] * (len(jaxpr.in_avals) - n))
+            taken = [i for i, use in zip(taken, used, strict=False) if use]
         out_avals = self.function.out_avals[: self.n_outputs]
 
         def residual_kinds():
@@ -294,7 +296,7 @@ class _Staged:
             return [found[i] for i in taken]
 
         def pull(residuals, cotangents):
-            return evaluate(*residuals, *cotangents)
+            return internals.evaluate(jaxpr, *residuals, *cotangents)
 
         return _Rule(self.name, pull, len(taken), out_avals, residual_kinds), taken, filled
 
@@ -420,7 +422,8 @@ def _trace(call, avals, variables, closed_over, put_off):
         outputs, grad_fn = call.forward(primals)
         if variables is None and call.wants_variables():
             raise _WantsVariables
-        pull = pullback(call, grad_fn, [is_inexact(y) for y in outputs], variables or [])
+        inexact = [is_inexact(y) for y in outputs]
+        pull = pullback(call, grad_fn, inexact, variables or [])
 
         def rule(*cotangents):
             grads = pull(cotangents)
@@ -431,7 +434,7 @@ def _trace(call, avals, variables, closed_over, put_off):
         try:
             with _tracing_rule_of(call, put_off):
                 traced["rule"], residuals = internals.trace(
-                    rule, [internals.tangent_aval(internals.typeof(y)) for y in outputs if is_inexact(y)]
+                    rule, [internals.tangent_aval(internals.typeof(y)) for y in itertools.compress(outputs, inexact)]
                 )
         except RecursionError:
             raise
@@ -576,7 +579,7 @@ internals.primitive_jvps[staged_p] = _staged_jvp
 internals.register_linearization(staged_p, _staged_linearize)
 internals.fancy_primitive_batchers[staged_p] = _staged_batch
 internals.primitive_transposes[staged_p] = _staged_transpose
-internals.register_lowering(staged_p, internals.lower_fun(_evaluate, multiple_results=True))
+internals.lower_as(staged_p, lambda staged, **_: staged.function, cacheable=False)
 
 
 # The tangent map

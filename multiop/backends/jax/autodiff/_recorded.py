@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 import operator
 import threading
 
 import jax
-import jax.numpy as jnp
-import numpy as np
 
 from multiop import errors
 from multiop._values import args as _args
@@ -179,8 +176,3 @@ def lower(x):
     while type(x) is Recorded and not trace_of(x).tapes:
         x = x.value
     return x
-
-
-@functools.cache
-def is_inexact_dtype(dtype):
-    return jnp.issubdtype(dtype, np.inexact)

@@ -29,8 +29,9 @@ from .._internals import (
     trace_ctx,
     trace_of,
 )
+from ..conversion import is_inexact_dtype
 from ._operations import Compiled, Custom, Primitive, copy_host_arrays, kernels_of
-from ._recorded import Recorded as Recorded, here, is_inexact_dtype, key_of, keys_of, number, refuse_elsewhere
+from ._recorded import Recorded as Recorded, here, key_of, keys_of, number, refuse_elsewhere
 
 _VALUES = (Recorded, ArrayImpl)  # the usual types of immutable arrays
 

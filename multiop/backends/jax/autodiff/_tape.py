@@ -12,8 +12,8 @@ import jax.numpy as jnp
 from multiop import errors
 
 from .._internals import Tracer, trace_ctx, trace_of
-from ..conversion import conjugate, convert
-from ._recorded import Recorded, is_inexact_dtype, key_of, lower
+from ..conversion import conjugate, convert, is_inexact_dtype
+from ._recorded import Recorded, key_of, lower
 from ._recording import is_recording, recording_here
 
 _live = weakref.WeakSet()  # every tape that could still be used

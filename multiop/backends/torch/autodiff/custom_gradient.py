@@ -32,6 +32,7 @@ from .._internals import (
     is_view,
     keeps_graph,
     metadata_of,
+    node_of,
     number_of,
     saved_tensors_hooks,
     sequence_number,
@@ -148,9 +149,9 @@ def find_returned(residuals, outputs, inputs):
     """Return which residuals are outputs: index -> index. An input that is returned stays an input."""
     if set(map(id, outputs)).isdisjoint(map(id, residuals)):  # most rules
         return {}
-    own = {id(y): k for k, y in reversed([*enumerate(outputs)]) if y.is_floating_point() or y.is_complex()}
-    given = {id(x) for x in inputs}
-    return {i: own[id(x)] for i, x in enumerate(residuals) if id(x) in own and id(x) not in given}
+    given = set(map(id, inputs))
+    numbers = {id(y): k for k, y in reversed([*enumerate(outputs)]) if y.is_floating_point() or y.is_complex()}
+    return {i: numbers[id(x)] for i, x in enumerate(residuals) if id(x) in numbers and id(x) not in given}
 
 
 def alias(x):
@@ -178,33 +179,34 @@ class Override(Function):
     @staticmethod
     def forward(ctx, plan, *inputs):
         ctx.call, ctx.box, places, ctx.reaches_beyond, outputs, residuals, returned, variables = plan
-        ctx.inexact, results = [], []
+        inexact, results = [], []
         for y in outputs:
-            ctx.inexact.append(y.is_floating_point() or y.is_complex())
+            inexact.append(y.is_floating_point() or y.is_complex())
             results.append(_detach_view(y, inputs) if is_view(y) else y.detach())
         results = tuple(results)
         save(ctx, places, results, residuals, returned, variables)
-        if False in ctx.inexact:
-            ctx.mark_non_differentiable(*[y for y, inexact in zip(results, ctx.inexact, strict=True) if not inexact])
+        ctx.inexact = inexact if False in inexact else None  # few objects stay, for Python's garbage collector to visit
+        if ctx.inexact is not None:
+            ctx.mark_non_differentiable(*[y for y, known in zip(results, inexact, strict=True) if not known])
         return results
 
     @staticmethod
     def backward(ctx, *upstreams):
         saved = ctx.saved_tensors  # raises if one of them was changed in place or freed
-        if False in ctx.inexact:
+        if ctx.inexact is not None:
             upstreams = [u if inexact else None for u, inexact in zip(upstreams, ctx.inexact, strict=True)]
         if ctx.drained:
             detached = {i: saved[i].detach() for i in ctx.returned}  # the rule must not hold its own node
             _rules.refill(ctx.drained, [detached.get(i, x) for i, x in enumerate(saved)])
             ctx.stand_ins = [*ctx.stand_ins, *detached.items()]
             ctx.drained = ()
-        box, stand_ins = ctx.box, ctx.stand_ins
+        box, known, stand_ins = ctx.box, ctx.known, ctx.stand_ins
         if saved and not keeps_graph():  # autograd frees what it saved, and so does the rule
             ctx.box = ctx.known = ctx.stand_ins = None
         backward = _effects.refused_in(ctx.call.backward)
-        if stand_ins and torch.is_grad_enabled():  # of what the rule returns, derivatives may be taken
-            pairs = [(x, saved[i]) for i, x in stand_ins]
-            with ctx.lock, _rules.with_outputs(box, pairs) as rule:
+        if ctx.returned and torch.is_grad_enabled():  # of what the rule returns, derivatives may be taken
+            pairs = [(x, saved[i]) for i, x in stand_ins or [(i, known[i]) for i in ctx.returned]]
+            with vars(ctx).setdefault("lock", threading.RLock()), _rules.with_outputs(box, pairs) as rule:
                 grads, variable_grads = backward(rule, upstreams, list(saved[ctx.n_residuals :]))
         else:
             grads, variable_grads = backward(box[0], upstreams, list(saved[ctx.n_residuals :]))
@@ -219,15 +221,16 @@ class Override(Function):
 
 def save(ctx, places, results, residuals, returned, variables):
     """Save what the rule closes over; an output, as the output of this node, whose rule is thus its derivative."""
-    kept = [results[returned[i]] if i in returned else x for i, x in enumerate(residuals)] if returned else residuals
-    ctx.save_for_backward(*kept, *variables)
+    kept = [*residuals, *variables]
+    for i, k in returned.items():
+        kept[i] = results[k]
+    ctx.save_for_backward(*kept)
     # the rule also holds its residuals; with saved-tensor hooks it gives them up until its first run
     ctx.drained, ctx.known = ((), residuals) if places is None else _rules.drain(places, residuals)
-    ctx.n_residuals, ctx.returned, ctx.stand_ins = len(residuals), returned, ()
-    if returned:
+    ctx.n_residuals, ctx.returned, ctx.stand_ins = len(residuals), returned, None
+    if places is not None:
         held = {id(x) for x in ctx.known}
         ctx.stand_ins = [(i, residuals[i]) for i in returned if id(residuals[i]) in held]
-        ctx.lock = threading.RLock()
 
 
 # functorch, and forward mode
@@ -462,7 +465,7 @@ def _is_beyond(xs, seen, start):
         if number_of(node) < start or (variable is not None and is_live(variable)):
             return True
         passed.add(node)
-        nodes += [parent for parent, _ in node.next_functions]
+        nodes.extend(map(node_of, node.next_functions))
     return False
 
 
