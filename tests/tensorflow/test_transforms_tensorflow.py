@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import weakref
 
@@ -10,8 +11,11 @@ import pytest
 
 tf = pytest.importorskip("tensorflow")
 
+from tensorflow.python.eager import context
+
 import multiop
 from multiop import errors
+from multiop.backends.tensorflow import _internals
 
 
 @multiop.op_custom_gradient
@@ -23,6 +27,40 @@ def ten(x):
 x = tf.constant(2.0)
 one = tf.constant(1.0)
 row = tf.constant([1.0, 2.0, 3.0])
+
+
+@pytest.mark.parametrize(
+    ("transform", "shape", "is_plain"),
+    [
+        (multiop.jit, (0, 3), True),
+        (multiop.jit, (2, 3), False),
+        (lambda f: multiop.jit(lambda x: f(x[:0])), (2, 3), True),
+        (multiop.vmap, (2, 0), True),
+        (multiop.vmap, (2, 3), False),
+    ],
+    ids=["jit", "jit, entries", "jit, empty inside", "vmap", "vmap, entries"],
+)
+def test_graphs_without_entries_run_as_they_are_written(transform, shape, is_plain, monkeypatch):
+    """TensorFlow's optimizer of graphs divides by the size; the setting is the thread's, and is restored."""
+    seen, guard = [], _internals.without_optimizer
+
+    @contextlib.contextmanager
+    def watched():
+        with guard():
+            seen.append(_options().graph_options.rewrite_options.disable_meta_optimizer)
+            yield
+
+    monkeypatch.setattr(_internals, "without_optimizer", watched)
+    before = _options()
+    mapped = transform(multiop.op_exp)
+    for _ in range(2):
+        assert multiop.op_size(mapped(tf.zeros(shape))) == (0 if is_plain else 6)
+    assert seen == [True] * 2 * is_plain
+    assert _options() == before
+
+
+def _options():
+    return tf.compat.v1.ConfigProto.FromString(context.context().function_call_options.config_proto_serialized)
 
 
 @pytest.mark.parametrize(
