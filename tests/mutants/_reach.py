@@ -182,9 +182,8 @@ def stages(
     longer = 4 if tier == "full" else 1
     stem = Path(path).stem
     if group == "random":
-        return [
-            {"args": ["tests/test_random.py", *chosen], "words": [function, stem, *told], "seconds": 60 * longer}
-        ], []
+        files, words = ["tests/test_random.py", "tests/test_config.py"], [function, stem, *told]
+        return [{"args": [file, *chosen], "words": words, "seconds": 60 * longer} for file in files], []
     if group == "porting":
         files, words = files_of_porting(path), [function, stem.strip("_"), *told]
         parts = [files[:3], files[3:]]
