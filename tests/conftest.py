@@ -16,6 +16,7 @@ import pytest
 import multiop
 from multiop import config
 from multiop._loading import registry, settings
+from multiop.testing._tiers import asked_tier
 
 TOY = Path(__file__).parent / "toy_backend"
 
@@ -89,7 +90,13 @@ def pytest_collection_modifyitems(items):
 
 
 @pytest.fixture
-def passed_alone(request):
+def week(pytestconfig):
+    """The week whose turns run; in the full tier, those of every week."""
+    return "every" if asked_tier(pytestconfig) == "full" else pytestconfig.getoption("week")
+
+
+@pytest.fixture
+def passed_alone(request, week):
     """Run the tests of files beside this one in a process of their own, where none may fail; return how many passed.
 
     The backend is the one that their folder is named after, the week that of this run.
@@ -97,8 +104,8 @@ def passed_alone(request):
 
     def run(*names, **variables):
         folder = request.path.parent
-        paths, week = [str(folder / name) for name in names], f"--week={request.config.getoption('week')}"
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", week, *paths]
+        paths = [str(folder / name) for name in names]
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--week={week}", *paths]
         environment = os.environ | {"MULTIOP_BACKEND": folder.name} | variables
         done = subprocess.run(command, capture_output=True, text=True, cwd=TOY.parents[1], env=environment, check=False)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -632,9 +632,10 @@ def without_optimizer():
         ctx.function_call_options = before
 
 
-def is_empty(x):
-    """Say whether a tensor is known to hold nothing."""
-    return x.shape.rank is not None and 0 in x.shape
+def spare_optimizer(function, xs):
+    """Return `function`, whose graph runs as it is written where one of its tensors `xs` is known to hold nothing."""
+    is_any_empty = any(x.shape.rank is not None and 0 in x.shape for x in xs)
+    return without_optimizer()(function) if is_any_empty else function
 
 
 def with_gradient(concrete):

@@ -223,6 +223,11 @@ def with_formula(y, pull, formula, *xs, residuals=()):
     return _Fused.apply(kernel, pull, formula, *xs)
 
 
+def give_memory(upstream):
+    """Return an upstream that a kernel may read and write: PyTorch may pass zeros without memory."""
+    return upstream if upstream is None or not is_without_memory(upstream) else upstream.clone()
+
+
 class _Fused(Function):
     @staticmethod
     def forward(ctx, kernel, pull, formula, *xs):
@@ -240,9 +245,7 @@ class _Fused(Function):
         # for a batch of gradients a kernel may be wrong
         is_batch = are_transforms_active() or any(u is not None and is_batch_of_gradients(u) for u in upstreams)
         if not is_recording and not is_batch:
-            # PyTorch may pass zeros that nothing can be written to
-            upstreams = [u if u is None or not is_without_memory(u) else u.clone() for u in upstreams]
-            grads = ctx.pull(*upstreams, *ctx.saved_tensors)
+            grads = ctx.pull(*map(give_memory, upstreams), *ctx.saved_tensors)
             return (
                 None,
                 None,

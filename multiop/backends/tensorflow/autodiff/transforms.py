@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import tensorflow as tf
 
 from multiop import errors
@@ -79,9 +77,8 @@ def vmap(fun, in_axes, axis_size, is_linear=False):
 
         try:
             if not (is_linear and 0 < axis_size <= _FEW and tf.executing_eagerly()):
-                is_any_empty = any(map(_internals.is_empty, moved))
-                with in_state("mapping"), _internals.without_optimizer() if is_any_empty else nullcontext():
-                    return list(tf.vectorized_map(run_row, moved, warn=False))
+                with in_state("mapping"):
+                    return list(_internals.spare_optimizer(tf.vectorized_map, moved)(run_row, moved, warn=False))
         except Exception as error:  # most control flow and some operations cannot be vectorized
             if not axis_size or (isinstance(error, errors.MultiopError) and _internals.missing is None):
                 raise
@@ -122,15 +119,14 @@ class _Program:
     """A function compiled for one signature."""
 
     def __init__(self, fun):
-        self.fun, self.surroundings = fun, None
+        self.fun, self.run = fun, None
         self.function = tf.function(self.outputs, autograph=False)
 
     def __call__(self, *args):
         try:
-            if self.surroundings is None:  # it has not been traced
-                self.function.get_concrete_function(*args)
-            with self.surroundings():
-                outputs = self.function(*args)
+            if self.run is None:
+                self.function.get_concrete_function(*args)  # traces it
+            outputs = self.run(*args)
         except (tf.errors.UnimplementedError, tf.errors.InvalidArgumentError) as error:
             if not _ranks.is_refused(error):
                 raise
@@ -140,7 +136,7 @@ class _Program:
     def outputs(self, *args):
         outputs, self.finish = self.fun(*args)
         made = [y for op in _internals.current_graph().get_operations() for y in op.outputs]
-        self.surroundings = _internals.without_optimizer if any(map(_internals.is_empty, made)) else nullcontext
+        self.run = _internals.spare_optimizer(self.function, made)
         return outputs
 
 

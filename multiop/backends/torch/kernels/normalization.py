@@ -10,14 +10,8 @@ from torch.compiler import is_dynamo_compiling
 
 from multiop._values import args
 
-from .._internals import (
-    hook_upstream,
-    is_exporting,
-    is_tracked,
-    is_without_memory,
-    moving_batch_norm,
-)
-from .._kernels import LONG, run_fused, run_native
+from .._internals import hook_upstream, is_exporting, is_tracked, moving_batch_norm
+from .._kernels import LONG, give_memory, run_fused, run_native
 from ..conversion import HALF, promote_operands
 from ..ops.normalization import LEAST, are_along, by_layer_norm, normalize
 
@@ -153,16 +147,11 @@ def op_group_normalization(x, groups, gamma, beta, axis, epsilon, *, otherwise):
     if is_rounded:  # the kernel would round the moments
         y, gamma, beta = (t if t is None else t.float() for t in (y, gamma, beta))
     y = torch.group_norm(y, groups, gamma, beta, args.shift(epsilon))
-    if y.grad_fn is not None and not is_dynamo_compiling():
+    if y.grad_fn is not None and not is_dynamo_compiling():  # of zeros, its gradient would be what lies in memory
         hook_upstream(y, y.grad_fn, give_memory)
     y = y.type(x.dtype) if is_rounded else y
     y = y.view(moved.shape) if lie_last else y
     return y if axis == 1 else y.movedim(1, axis)
-
-
-def give_memory(upstream):
-    """Return an upstream that a kernel may read: that of group normalization takes what lies there for its gradient."""
-    return upstream if upstream is None or not is_without_memory(upstream) else upstream.clone()
 
 
 def op_layer_normalization(x, gamma, beta, axis, epsilon, *, otherwise):
