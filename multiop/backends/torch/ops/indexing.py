@@ -36,7 +36,7 @@ SIGNED = {torch.uint16: torch.int16, torch.uint32: torch.int32, torch.uint64: to
 
 
 def op_take(x, indices, axis):
-    if type(axis) is int and isinstance(x, torch.Tensor) and -(ndim := x.ndim) <= axis < ndim:
+    if type(axis) is int and isinstance(x, torch.Tensor) and x.dtype in LONG and -(ndim := x.ndim) <= axis < ndim:
         picked = take_checked(x, indices, axis % ndim)
         if picked is not None:
             return picked
@@ -50,22 +50,22 @@ def op_take(x, indices, axis):
 
 
 def take_checked(x, indices, axis):
-    """Return entries of floats of 32 or 64 bits at indices that PyTorch checks, the usual case; `None` for others."""
-    if x.dtype not in LONG or not checks_indices(x, indices):
+    """Return entries at indices that PyTorch checks, the usual case; `None` for others."""
+    if not checks_indices(x, indices):
         return None
+    # one node for three, but its gradient adds row by row
+    is_embedding = x.ndim == 2 and not axis and indices.ndim != 1 and x.dtype in LONG and indices.numel() <= 128
     try:
-        return index_along(x, indices, axis)
+        return torch.embedding(x, indices) if is_embedding else index_along(x, indices, axis)
     except (IndexError, RuntimeError):  # an index is out of range or negative
         return None
 
 
 def _take(x, indices, axis):
+    picked = take_checked(x, indices, axis)
+    if picked is not None:
+        return picked
     given = indices
-    if checks_indices(x, indices):
-        try:
-            return index_along(x, indices, axis)
-        except (IndexError, RuntimeError):  # an index is out of range or negative
-            pass
     indices, outside = check_indices(indices, x.shape[axis], x.device)
     indices = indices if isinstance(given, torch.Tensor) else on_device_of(x, indices)
     picked = index_along(x, indices, axis)
@@ -96,7 +96,7 @@ def _take_along_axis(x, indices, axis):
 def op_get_item(x, key):
     if isinstance(x, torch.Tensor):
         if type(key) is torch.Tensor:
-            picked = take_checked(x, key, 0) if x.ndim else None
+            picked = take_checked(x, key, 0) if x.ndim and x.dtype in LONG else None
             if picked is not None:
                 return picked
         elif is_basic(key, x.shape):
