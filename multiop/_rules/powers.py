@@ -41,6 +41,25 @@ def differentiate_power(of: Any, x: Any, y: Any, n: int, m: int) -> Any:
     return found if m else of.where(leading == 0, 0.0, found)
 
 
+def differentiate_usual_power(of: Any, x: Any, y: Any, power: Any, wanted: tuple[bool, bool]) -> list[Any] | None:
+    """Return the wanted first derivatives, in `x` and in `y`, in few steps; `None` where a value is not usual.
+
+    A power that is divided by its base has the digits that one less than the exponent lacks.
+
+    Args:
+        of: Where `log` and `finfo` are.
+        x: The bases, some at least, whose values can be looked at.
+        y: The exponents, of the same shape.
+        power: The powers.
+        wanted: Which derivatives.
+    """
+    ratio, info = power / x, of.finfo(x.dtype)
+    for size in (abs(power), abs(ratio)):
+        if not (info.tiny <= size.min() and size.max() <= info.max):  # 0, subnormal, infinite or NaN
+            return None
+    return [ratio * y if wanted[0] else None, power * of.log(x) if wanted[1] else None]
+
+
 def _factor(y: Any, log: Any, n: int, m: int) -> Any:
     """Return what `x ** (y - n)` is multiplied by, as Leibniz's rule has it."""
     terms = []

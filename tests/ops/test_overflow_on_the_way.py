@@ -347,11 +347,30 @@ def test_similarity_is_at_most_1(backend):
     assert 0.99999 < found <= 1
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("unusual", [None, 0.0, INF, 1e-45])
+def test_slopes_of_powers_have_all_digits_beside_others(backend, way, dtype, unusual):
+    """Where each number is usual, few steps are enough; one that is not changes the way of all."""
+    x = [0.3, 1.0000001, 7.5, 1e-9, 2e7, 3.0] + ([] if unusual is None else [unusual])
+    y = [2.5, -40.0, 1e-7, 1.25, -0.5, 0.0] + ([] if unusual is None else [2.0])
+    x, y = tensor(x, dtype), tensor(y, dtype)
+    slopes = way(mo.grad(lambda x, y: mo.op_sum(mo.op_power(x, y)), argnums=(0, 1)))(x, y)
+    exact = [(mpf(float(a)), mpf(float(b))) for a, b in zip(host(x)[:6], host(y)[:6], strict=True)]
+    by_base, by_exponent = (host(slope)[:6] for slope in slopes)
+    rtol = {"float32": 2e-6, "float64": 4e-15}[dtype]
+    np.testing.assert_allclose(by_base, [float(b * a ** (b - 1)) for a, b in exact], rtol=rtol)
+    np.testing.assert_allclose(by_exponent, [float(a**b * mpmath.log(a)) for a, b in exact], rtol=rtol)
+
+
 def test_a_power_of_one_half(backend, way):
     for exponent in (0.5, tensor(0.5), tensor([0.5])):
         found = host(way(lambda x, exponent=exponent: mo.op_power(x, exponent))(tensor([-INF, -0.0, 4])))
         assert found.tolist() == [INF, 0, 2]
         assert not np.signbit(found[1])
+        slope = host(way(mo.grad(lambda x, exponent=exponent: mo.op_sum(mo.op_power(x, exponent))))(tensor([-0.0, 4])))
+        assert slope.tolist() == [INF, 0.25]
+    found = host(way(lambda x: mo.op_power(x, -0.5))(tensor([-INF, -0.0, 4])))
+    assert found.tolist() == [0, INF, 0.5]
 
 
 def test_vecdot_is_of_one_size(backend):

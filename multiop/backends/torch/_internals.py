@@ -15,7 +15,7 @@ import sys
 import threading
 
 import torch
-from torch.autograd import forward_ad
+from torch.autograd import Function, forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
 
@@ -255,6 +255,17 @@ def _knows_levels(functorch):
 
 
 functorch = _part("torch._C._functorch", None, _knows_levels)
+
+
+def apply_directly(function, *args):
+    """Return `function.apply(*args)` of an autograd Function, without PyTorch's own calls that ask for a transform.
+
+    They are six, and bind the signature of a function that sets up its context by itself.
+    """
+    if functorch is None or are_transforms_active():
+        return function.apply(*args)
+    args = [functorch.unwrap_if_dead(x) if isinstance(x, torch.Tensor) else x for x in args]
+    return super(Function, function).apply(*args)
 
 
 @functools.lru_cache(1)

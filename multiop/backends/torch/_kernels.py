@@ -15,6 +15,7 @@ from torch.autograd.function import Function
 from torch.compiler import is_dynamo_compiling
 
 from ._internals import (
+    apply_directly,
     are_transforms_active,
     dispatch_depth,
     forward_mode,
@@ -144,7 +145,7 @@ def run_fused(kernel, pull, formula, *xs, native=None):
         if native is not None:
             return native(*xs)
     if torch.is_grad_enabled() and True in [x is not None and x.requires_grad for x in xs]:
-        return _Fused.apply(kernel, pull, formula, *xs)
+        return apply_directly(_Fused, (kernel, pull, formula), *xs)
     result = kernel(*xs)
     return result[0] if isinstance(result, list) else result
 
@@ -220,7 +221,7 @@ def with_formula(y, pull, formula, *xs, residuals=()):
     def kernel(*_):
         return [tuple([each.detach() for each in y]) if isinstance(y, tuple) else y.detach(), *residuals]
 
-    return _Fused.apply(kernel, pull, formula, *xs)
+    return _Fused.apply((kernel, pull, formula), *xs)
 
 
 def give_memory(upstream):
@@ -230,32 +231,28 @@ def give_memory(upstream):
 
 class _Fused(Function):
     @staticmethod
-    def forward(ctx, kernel, pull, formula, *xs):
+    def forward(ctx, parts, *xs):
+        kernel, *ctx.parts = parts
         result = kernel(*xs)
         y, *residuals = result if isinstance(result, list) else [result]
         ctx.save_for_backward(*xs, *residuals)
-        ctx.n, ctx.pull, ctx.formula = len(xs), pull, formula
         ctx.is_kernel = True  # not a user's rule
-        ctx.set_materialize_grads(not isinstance(y, tuple))
+        if isinstance(y, tuple):
+            ctx.set_materialize_grads(False)
         return y
 
     @staticmethod
     def backward(ctx, *upstreams):
+        (pull, formula), needed = ctx.parts, ctx.needs_input_grad[1:]
         is_recording = torch.is_grad_enabled()
         # for a batch of gradients a kernel may be wrong
-        is_batch = are_transforms_active() or any(u is not None and is_batch_of_gradients(u) for u in upstreams)
-        if not is_recording and not is_batch:
-            grads = ctx.pull(*map(give_memory, upstreams), *ctx.saved_tensors)
-            return (
-                None,
-                None,
-                None,
-                *[grad if wanted else None for grad, wanted in zip(grads, ctx.needs_input_grad[3:], strict=True)],
-            )
-        xs = ctx.saved_tensors[: ctx.n]
-        wanted = [k for k in range(len(xs)) if ctx.needs_input_grad[3 + k]]
-        grads = grads_of_formula(ctx.formula, xs, wanted, upstreams, is_recording)
-        return None, None, None, *[grads.get(k) for k in range(len(xs))]
+        is_batch = are_transforms_active() or True in [u is not None and is_batch_of_gradients(u) for u in upstreams]
+        if not (is_recording or is_batch):
+            grads = pull(*map(give_memory, upstreams), *ctx.saved_tensors)
+            return None, *[grad if wanted else None for grad, wanted in zip(grads, needed, strict=True)]
+        wanted = [k for k, is_needed in enumerate(needed) if is_needed]
+        grads = grads_of_formula(formula, ctx.saved_tensors[: len(needed)], wanted, upstreams, is_recording)
+        return None, *[grads.get(k) for k in range(len(needed))]
 
 
 # looks

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from ._internals import forward_mode_enabled, without_tangent
+from ._internals import apply_directly, forward_mode_enabled, without_tangent
 
 
 def with_slopes(value, *slopes, is_slope=False):
@@ -40,7 +40,7 @@ def with_slopes(value, *slopes, is_slope=False):
 
     def call(*xs):
         if not torch.compiler.is_dynamo_compiling():
-            return InBothModes.apply(*xs)
+            return apply_directly(InBothModes, *xs)
         return value(*xs) if is_slope else Ruled.apply(*xs)  # it has first derivatives alone, and nests no such classes
 
     return call

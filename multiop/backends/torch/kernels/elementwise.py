@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch.nn import functional
 
-from multiop._rules.powers import differentiate_power
+from multiop._rules.powers import differentiate_power, differentiate_usual_power
 
 from .._internals import is_tracked
 from .._kernels import FEW, LONG, are_values, is_readable, keeping, run_fused
@@ -46,12 +46,15 @@ def op_power(x1, x2, *, otherwise):
     if not numbers[0].is_floating_point():
         return otherwise(x1, x2)
     x1, x2 = torch.broadcast_tensors(*numbers)
-    return in_float32(lambda *xs: run_fused(torch.pow, power_gradients, otherwise, *xs), x1, x2)
+    return in_float32(lambda *xs: run_fused(keeping(torch.pow), power_gradients, otherwise, *xs), x1, x2)
 
 
-def power_gradients(upstream, x1, x2):
-    orders = (x1.requires_grad and (1, 0)), (x2.requires_grad and (0, 1))
-    return [differentiate_power(Powers, x1, x2, *order).mul_(upstream) if order else None for order in orders]
+def power_gradients(upstream, x1, x2, y):
+    wanted = x1.requires_grad, x2.requires_grad
+    slopes = differentiate_usual_power(Powers, x1, x2, y, wanted) if is_readable(x1) else None
+    if slopes is None:
+        slopes = [differentiate_power(Powers, x1, x2, 1 - k, k) if wanted[k] else None for k in range(2)]
+    return [slope if slope is None else slope.mul_(upstream) for slope in slopes]
 
 
 def op_fmax(x1, x2, *, otherwise):

@@ -132,9 +132,11 @@ def op_logsumexp(x, axis, keepdims, *, otherwise):
 
     def pull(upstream, x, y):
         # its own is NaN where all entries are -inf, and loses digits where they are large
+        for dim in () if keepdims else sorted(dims):
+            upstream, y = upstream.unsqueeze(dim), y.unsqueeze(dim)
         if len(dims) == 1:
             return [torch.softmax(x, dims[0]).mul_(upstream).masked_fill_(torch.isneginf(y), 0)]
         return [torch.sub(x, y.masked_fill(torch.isneginf(y), 0)).exp_().mul_(upstream)]
 
-    y = run_fused(keeping(lambda x: torch.logsumexp(x, dims, True)), pull, lambda x: otherwise(x, dims, True), x)
-    return y if keepdims else torch.squeeze(y, dims)
+    kernel = keeping(lambda x: torch.logsumexp(x, dims, keepdims))
+    return run_fused(kernel, pull, lambda x: otherwise(x, dims, keepdims), x)

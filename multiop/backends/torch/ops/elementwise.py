@@ -7,13 +7,14 @@ import math
 import operator
 
 import torch
+from torch.compiler import is_dynamo_compiling
 from torch.nn import functional
 
 from multiop import errors
 from multiop._rules.powers import differentiate_power
 from multiop._values import host
 
-from .._internals import VERSION, forward_mode_enabled, is_exporting, is_tracked, without_tangent
+from .._internals import VERSION, apply_directly, forward_mode_enabled, is_exporting, is_tracked, without_tangent
 from .._slopes import with_slopes
 from ..conversion import (
     FLOATING,
@@ -79,13 +80,9 @@ def op_mod(x1, x2):
 
 
 def op_power(x1, x2):
-    if (
-        type(x2) in (int, float)
-        and abs(x2) < 2**24
-        and abs(x2) != 0.5  # PyTorch would use the square root, which differs at -inf and -0.0
-        and isinstance(x1, torch.Tensor)
-        and x1.is_floating_point()
-    ):
+    if type(x2) in (int, float) and abs(x2) < 2**24 and isinstance(x1, torch.Tensor) and x1.is_floating_point():
+        if abs(x2) == 0.5:  # of a number, PyTorch would take the square root, which differs at -inf and -0.0
+            x2 = torch.scalar_tensor(x2, dtype=x1.dtype, device="cpu")
         return torch.pow(x1, x2)
     n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
     given, (x1, x2) = x2, bool_to_int32(*promote(x1, x2))
@@ -148,7 +145,7 @@ def op_exp2(x):
     x = floating(x)
     if not is_tracked(x):
         return torch.exp2(x)
-    return (_Exp2 if torch.compiler.is_dynamo_compiling() else _Exp2InBothModes).apply(x, 0)
+    return _Exp2.apply(x, 0) if is_dynamo_compiling() else apply_directly(_Exp2InBothModes, x, 0)
 
 
 def op_expm1(x):
@@ -367,7 +364,7 @@ def op_nextafter(x1, x2):
     x1, x2 = reject_complex(*promote_floating(x1, x2))
     if not is_tracked(x1, x2):
         return torch.nextafter(x1, x2)
-    next_to = _Next if torch.compiler.is_dynamo_compiling() else _NextInBothModes
+    next_to = _Next if is_dynamo_compiling() else _NextInBothModes
     return next_to.apply(*torch.broadcast_tensors(x1, x2))
 
 
@@ -478,7 +475,7 @@ class _PowerInBothModes(_Power):
 class Powers:
     """What the derivatives of powers are made of."""
 
-    where, power, log, isinf = map(staticmethod, (torch.where, torch.pow, torch.log, torch.isinf))
+    where, power, log, isinf, finfo = map(staticmethod, (torch.where, torch.pow, torch.log, torch.isinf, torch.finfo))
 
 
 def op_polar(abs_, angle):
@@ -612,7 +609,7 @@ _LARGEST = 2**63 - 1
 def float_power(x1, x2):
     if not is_tracked(x1, x2):
         return torch.pow(x1, x2)
-    return (_Power if torch.compiler.is_dynamo_compiling() else _PowerInBothModes).apply(x1, x2, 0, 0)
+    return _Power.apply(x1, x2, 0, 0) if is_dynamo_compiling() else apply_directly(_PowerInBothModes, x1, x2, 0, 0)
 
 
 def arctan2(x1, x2):

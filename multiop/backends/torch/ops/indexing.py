@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 from multiop import errors
 from multiop._values import args
@@ -53,10 +54,8 @@ def take_checked(x, indices, axis):
     """Return entries at indices that PyTorch checks, the usual case; `None` for others."""
     if not checks_indices(x, indices):
         return None
-    # one node for three, but its gradient adds row by row
-    is_embedding = x.ndim == 2 and not axis and indices.ndim != 1 and x.dtype in LONG and indices.numel() <= 128
     try:
-        return torch.embedding(x, indices) if is_embedding else index_along(x, indices, axis)
+        return index_along(x, indices, axis, False)
     except (IndexError, RuntimeError):  # an index is out of range or negative
         return None
 
@@ -68,7 +67,7 @@ def _take(x, indices, axis):
     given = indices
     indices, outside = check_indices(indices, x.shape[axis], x.device)
     indices = indices if isinstance(given, torch.Tensor) else on_device_of(x, indices)
-    picked = index_along(x, indices, axis)
+    picked = index_along(x, indices, axis, is_dynamo_compiling())
     return picked if outside is None else mask_outside(picked, outside[(..., *[None] * (x.ndim - axis - 1))])
 
 
@@ -231,11 +230,14 @@ def index_on_device(x, indices, axis):
     return torch.embedding(x, torch.add(indices, sign, alpha=-x.shape[0]))
 
 
-def index_along(x, indices, axis):
+def index_along(x, indices, axis, compiles):
     if x.dtype in SIGNED:  # index_select has no kernel
-        return index_along(x.view(SIGNED[x.dtype]), indices, axis).view(x.dtype)
+        return index_along(x.view(SIGNED[x.dtype]), indices, axis, compiles).view(x.dtype)
     if indices.ndim == 1 and x.ndim < 3:
         return torch.index_select(x, axis, indices)
+    is_table = x.ndim == 2 and not axis and x.dtype in LONG
+    if is_table and not compiles and type(n := indices.numel()) is int and n <= 128:  # its gradient goes row by row
+        return torch.embedding(x, indices)  # a node for three
     # along the last axis, a matrix is three times as fast as a tensor with more dimensions
     rows, dim = (x.flatten(0, -2), 1) if x.ndim > 2 and axis == x.ndim - 1 and x.is_contiguous() else (x, axis)
     picked = torch.index_select(rows, dim, indices.reshape(-1))

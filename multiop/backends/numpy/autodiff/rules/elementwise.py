@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from multiop._rules.powers import differentiate_power
+from multiop._rules.powers import differentiate_power, differentiate_usual_power
 
 from ..._record import array_of, is_traced, ops, recorded
 from ...conversion import complex_of, promote
@@ -35,12 +35,12 @@ def power_of_order(x1, x2, n, m):
     """Return the derivative of the power, `n` times in its base and `m` times in its exponent."""
 
     def value(x1, x2):
-        return np.asarray(differentiate_power(np, *np.broadcast_arrays(x1, x2), n, m))
+        x1, x2 = np.broadcast_arrays(x1, x2)
+        is_usual = n + m == 1 and x1.dtype.char in "fd" and x1.size
+        slopes = differentiate_usual_power(np, x1, x2, np.power(x1, x2), (n, m)) if is_usual else None
+        return np.asarray(differentiate_power(np, x1, x2, n, m) if slopes is None else slopes[m])
 
-    rule = (
-        lambda u, _y, x1, x2: u * power_of_order(x1, x2, n + 1, m),
-        lambda u, _y, x1, x2: u * power_of_order(x1, x2, n, m + 1),
-    )
+    rule = tuple([lambda u, _y, x1, x2, k=k: u * power_of_order(x1, x2, n + 1 - k, m + k) for k in range(2)])
     xs = promote(x1, x2)  # of a number alone, ops would give float32
     return recorded(value, rule, xs) if any(map(is_traced, xs)) else value(*xs)
 
