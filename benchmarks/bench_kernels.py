@@ -41,6 +41,7 @@ CALLS: dict[str, tuple[list[tuple[int, ...]], Callable[..., Any]]] = {
         [IMAGES, (16,), (16,)],
         lambda op, x, offset, scale: op(x, -1, offset, scale)[0],
     ),
+    "op_categorical_crossentropy": ([MANY, MANY], lambda op, x, y: op(y.softmax(-1).detach(), x, from_logits=True)),
     "op_cdist": ([(512, 64), (512, 64)], lambda op, x, y: op(x, y)),
     "op_count_nonzero": ([MANY], lambda op, x: op(x, -1)),
     "op_cross": ([(100_000, 3), (100_000, 3)], lambda op, x, y: op(x, y)),

@@ -35,6 +35,7 @@ LARGE = {  # calls of the sizes and options that a kernel is for, where the op's
     "op_batch_normalization": [
         call(normal(3, 4, 5), normal(4), positive(4), 1, **{name: normal(4)}) for name in ("offset", "scale")
     ],
+    "op_categorical_crossentropy": [call(positive(3, 4), normal(3, 4), from_logits=True)],
     "op_cdist": [call(normal(9, 40), normal(7, 40)), call(normal(9, 3), normal(7, 3))],
     "op_det": [call(normal(4, 4))],
     "op_diag": [call(normal(3), k=1)],

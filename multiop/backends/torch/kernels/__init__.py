@@ -37,6 +37,7 @@ from .linalg import (
     op_norm as op_norm,
     op_slogdet as op_slogdet,
 )
+from .losses import op_categorical_crossentropy as op_categorical_crossentropy
 from .normalization import (
     op_batch_normalization as op_batch_normalization,
     op_batch_normalization_with_moments as op_batch_normalization_with_moments,

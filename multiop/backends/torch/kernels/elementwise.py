@@ -41,7 +41,8 @@ def op_power(x1, x2, *, otherwise):
     if are_values(x1, x2):
         return torch.pow(x1, x2)
     if type(x2) in (int, float):
-        return otherwise(x1, x2)
+        is_root = abs(x2) == 0.5 and is_float(x1) and x1.numel() >= FEW and is_readable(x1)
+        return torch.pow(x1, x2) if is_root and bool(x1.detach().amin() > 0) else otherwise(x1, x2)
     numbers = promote(x1, x2)
     if not numbers[0].is_floating_point():
         return otherwise(x1, x2)

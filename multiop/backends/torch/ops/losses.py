@@ -38,9 +38,9 @@ def op_categorical_crossentropy(target, output, from_logits, axis):
     args.same_shape(target.shape, output.shape, "target", "output")
     axis = args.single_axis(axis, output.ndim)
     if from_logits:
-        logs = torch.log_softmax(output, axis)
-        missed = parts_missed if is_tracked(target, logs) else parts_missed_value
-        return missed(target.movedim(axis, -1), logs.movedim(axis, -1)).sum(-1)
+        rows = target, torch.log_softmax(output, axis)
+        target, logs = rows if axis == output.ndim - 1 else (x.movedim(axis, -1) for x in rows)
+        return (parts_missed if is_tracked(target, logs) else parts_missed_value)(target, logs).sum(-1)
     dtype, target, output = to_wide_float(target, output)
     logs = torch.log(op_clip(output / output.sum(axis, keepdim=True), EPSILON, 1 - EPSILON))
     return -(target * logs).sum(axis).type(dtype)
