@@ -65,29 +65,39 @@ def plan_convolution(shape, kernel, strides, padding, data_format, dilation_rate
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
-    inputs, kernel = promote_factors(inputs, kernel)
-    axes, strides, dilation = windows.convolution(inputs.shape, kernel.shape, strides, data_format, dilation_rate)
-    x, n = channels_first(inputs, data_format), len(axes)
-    groups = windows.transposed_groups(x.shape[1], kernel.shape, groups)
-    spans = windows.spans(kernel.shape[:-2], dilation)
-    crops = windows.crops(x.shape[2:], spans, strides, padding, output_padding, dilation)
-    # PyTorch crops both ends equally, and adds less than a stride or dilation at the end
-    both = [
-        start if start - end < max(stride, rate) else max(end, 0)
-        for (start, end), stride, rate in zip(crops, strides, dilation, strict=True)
-    ]
-    extra = [max(less - end, 0) for less, (_, end) in zip(both, crops, strict=True)]
+    if not are_plain_floats(inputs, kernel):
+        inputs, kernel = promote_factors(inputs, kernel)
+    options = strides, padding, output_padding, data_format, dilation_rate, groups
+    order, kept, *options = resolve(plan_transposed, inputs.shape, kernel.shape, *options)
     # the gradient of a CPU kernel requires it to be contiguous
-    x, kernel = integers_to_int64(x, torch.permute(kernel, (n + 1, n, *range(n))).contiguous())
-    kind = _CONV_TRANSPOSE[n] if x.shape[0] else functools.partial(convolve_nothing, _CONV_TRANSPOSE[n])
-    convolve = lambda *xs: kind(*xs, None, strides, both, extra, groups, dilation)  # noqa: E731
+    x, kernel = integers_to_int64(channels_first(inputs, data_format), torch.permute(kernel, order).contiguous())
+    kind = _CONV_TRANSPOSE[len(order) - 2]
+    kind = kind if x.shape[0] else functools.partial(convolve_nothing, kind)
+    convolve = lambda *xs: kind(*xs, None, *options)  # noqa: E731
     # the CPU kernel adds overlapping patches up in 16 bits
     y = in_float32(convolve, x, kernel) if x.is_cpu and not are_autocast(x, kernel) else convolve(x, kernel)
     y = y if y.is_floating_point() else y.type(inputs.dtype)
-    for dim, (less, (start, end)) in enumerate(zip(both, crops, strict=True), 2):
-        if start > less or end > less:
-            y = y.narrow(dim, start - less, y.shape[dim] - (start - less) - max(end - less, 0))
+    for dim, start, lost in kept:
+        y = y.narrow(dim, start, y.shape[dim] - lost)
     return to_data_format(y, data_format)
+
+
+@functools.lru_cache(maxsize=1024, typed=True)
+def plan_transposed(shape, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
+    """Return the order of the kernel's dimensions, what is cropped as `(dimension, start, lost)`, and the options."""
+    axes, strides, dilation = windows.convolution(shape, kernel, strides, data_format, dilation_rate)
+    groups = windows.transposed_groups(shape[1 if data_format == "channels_first" else -1], kernel, groups)
+    spans = windows.spans(kernel[:-2], dilation)
+    crops = windows.crops([shape[axis] for axis in axes], spans, strides, padding, output_padding, dilation)
+    both, extra, kept = [], [], []
+    for dim, ((start, end), stride, rate) in enumerate(zip(crops, strides, dilation, strict=True), 2):
+        # PyTorch crops both ends equally, and adds less than a stride or dilation at the end
+        less = start if start - end < max(stride, rate) else max(end, 0)
+        both.append(less)
+        extra.append(max(less - end, 0))
+        if start > less or end > less:
+            kept.append((dim, start - less, start - less + max(end - less, 0)))
+    return (len(axes) + 1, len(axes), *range(len(axes))), kept, strides, both, extra, groups, dilation
 
 
 def op_unfold(x, kernel_size, dilation, padding, stride):
@@ -100,9 +110,8 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     x = functional.pad(x, (pads[1], pads[1], pads[0], pads[0]))
     for dim, (span, step, rate) in enumerate(zip(windows.spans(kernel, rates), steps, rates, strict=True), 2):
         x = x.unfold(dim, span, step)[..., ::rate]
-    return torch.permute(x, (0, 1, 4, 5, 2, 3)).reshape(
-        x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1]
-    )
+    sizes = x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1]
+    return torch.permute(x, (0, 1, 4, 5, 2, 3)).reshape(sizes)
 
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
@@ -121,8 +130,7 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
     x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), place.numel())
     (terms,) = integers_to_int64(x)
     image = terms.new_zeros((*x.shape[:2], height * width)).index_add(2, place, terms).type(x.dtype)
-    image = image.reshape(*x.shape[:2], height, width)
-    return image[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
+    return image.reshape(*x.shape[:2], height, width)[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
 
 def convolve_nothing(kind, x, kernel, bias, *options):

@@ -81,9 +81,8 @@ def op_mod(x1, x2):
 
 def op_power(x1, x2):
     if type(x2) in (int, float) and abs(x2) < 2**24 and isinstance(x1, torch.Tensor) and x1.is_floating_point():
-        if abs(x2) == 0.5:  # of a number, PyTorch would take the square root, which differs at -inf and -0.0
-            x2 = torch.scalar_tensor(x2, dtype=x1.dtype, device="cpu")
-        return torch.pow(x1, x2)
+        # of 0.5 itself, PyTorch would take the square root, which differs at -inf and -0.0
+        return torch.pow(x1, torch.scalar_tensor(x2, dtype=x1.dtype, device="cpu") if abs(x2) == 0.5 else x2)
     n = int(x2) if type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2) else None
     given, (x1, x2) = x2, bool_to_int32(*promote(x1, x2))
     if x1.is_complex():
