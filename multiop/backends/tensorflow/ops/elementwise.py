@@ -77,13 +77,8 @@ def op_mod(x1, x2):
 
 
 def op_power(x1, x2):
-    if (
-        type(x2) in (int, float)
-        and abs(x2) <= 16
-        and x2 == int(x2)
-        and isinstance(x1, tf.Tensor)
-        and (x1.dtype.is_floating or x1.dtype.is_complex)
-    ):
+    is_whole = type(x2) in (int, float) and abs(x2) <= 16 and x2 == int(x2)
+    if is_whole and isinstance(x1, tf.Tensor) and (x1.dtype.is_floating or x1.dtype.is_complex):
         return power_by_multiplication(x1, int(x2))
     if are_words(x1, x2) and not is_tracked():
         return tf.raw_ops.Pow(x=x1, y=x2)
@@ -536,6 +531,7 @@ def floored_remainder(x1, x2):
     return choose(wrong, rest + choose(wrong, off, tf.zeros_like(off)) * (x2 - tf.stop_gradient(x2)), rest)
 
 
+@in_one_call
 def remainder_of_divisor(x1, x2):
     """Return a remainder whose zero has the sign of the divisor, as in NumPy; TensorFlow's has that of the dividend."""
     rest = floored_remainder(x1, x2)
@@ -548,8 +544,7 @@ def power_by_multiplication(x, n):
     """Return `x ** n` by multiplication: all its derivatives are right at 0, unlike those of tf.pow."""
     if n == 0:
         return connect(tf.ones_like(x), x)
-    result, square = None, x if n > 0 else tf.math.reciprocal(x)
-    left = abs(n)
+    result, square, left = None, x if n > 0 else tf.math.reciprocal(x), abs(n)
     while left:
         if left % 2:
             result = square if result is None else tf.raw_ops.Mul(x=result, y=square)
@@ -704,6 +699,7 @@ def log_add_powers(x1, x2, base):
     return larger + tf.math.log1p(tf.exp(base * apart)) / base
 
 
+@in_one_call
 def truncated_remainder(x1, x2):
     """Return the remainder of truncated division: tf.truncatemod has no gradient."""
     one = tf.ones_like(x1)

@@ -10,6 +10,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args
 
+from ..autodiff._programs import in_one_call
 from ..autodiff.custom_gradient import with_rule
 from ..conversion import (
     broadcast_together,
@@ -52,6 +53,7 @@ def op_det(x):
     return choose(singular, change - tf.stop_gradient(change), regular_det(choose(masks, eye, x)))
 
 
+@in_one_call
 def op_slogdet(x):
     x = matrices(x, square=True)
     if not is_tracked():

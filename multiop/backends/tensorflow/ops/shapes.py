@@ -7,6 +7,7 @@ import tensorflow as tf
 from multiop import errors
 from multiop._values import args, host
 
+from ..autodiff._programs import in_one_call
 from ..conversion import (
     broadcast,
     cached_ints,
@@ -133,6 +134,11 @@ def op_pad(x, pad_width, mode, constant_values):
         # tf.vectorized_map silently drops the constant_values of tf.pad
         inside = tf.pad(tf.ones_like(x, tf.bool), pairs) if pairs else tf.ones_like(x, tf.bool)
         return choose(inside, padded, convert(constant_values, dtype_name(x)))
+    return repeat_at_ends(x, tuple(map(tuple, pairs)), mode)
+
+
+@in_one_call
+def repeat_at_ends(x, pairs, mode):
     for dim, pair in enumerate(pairs):
         if any(pair):
             places = args.padding_indices(x.shape[dim], pair, mode)
