@@ -37,11 +37,9 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     plan = resolve(plan_convolution, inputs.shape, kernel.shape, strides, padding, data_format, dilation_rate)
     order, pads, *options = plan
     x = inputs if data_format == "channels_first" else inputs.movedim(-1, 1)
-    if pads:
-        x = functional.pad(x, pads)
+    x = functional.pad(x, pads) if pads else x
     kernel = torch.permute(kernel, order)
-    if not kernel.is_floating_point():
-        x, kernel = integers_to_int64(x, kernel)
+    x, kernel = (x, kernel) if kernel.is_floating_point() else integers_to_int64(x, kernel)
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
     convolve = _CONV[len(order) - 2] if x.shape[0] else functools.partial(convolve_nothing, _CONV[len(order) - 2])
@@ -55,13 +53,16 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
 def plan_convolution(shape, kernel, strides, padding, data_format, dilation_rate):
     """Return the order of the kernel's dimensions, what to pad at one end, and PyTorch's options."""
     axes, strides, dilation = windows.convolution(shape, kernel, strides, data_format, dilation_rate)
-    n = len(axes)
+    n, sizes, spans = len(axes), [shape[axis] for axis in axes], windows.spans(kernel[:-2], dilation)
     groups = windows.groups(shape[1 if data_format == "channels_first" else -1], kernel)
-    pads = windows.pads([shape[axis] for axis in axes], windows.spans(kernel[:-2], dilation), strides, padding)
-    both, rest = tuple([min(pair) for pair in pads]), ()
-    if any(end != start for start, end in pads):  # PyTorch pads both ends equally
-        rest = tuple([end - less for pair, less in zip(reversed(pads), reversed(both), strict=True) for end in pair])
-    return (n + 1, n, *range(n)), rest, strides, both, dilation, groups
+    pads, both, steps = list(windows.pads(sizes, spans, strides, padding)), [], list(strides)
+    # a CPU's kernel of bfloat16 reads beyond an image that is smaller than its windows, or than a step to a second one
+    for k, (size, span, (start, end), stride) in enumerate(zip(sizes, spans, pads, strides, strict=True)):
+        is_single = stride > 1 and size + start + end - span < stride
+        pads[k], steps[k] = ((start, span - size - start), 1) if is_single else ((start, end), stride)
+        both.append(min(start, end) if size >= span > min(start, end) and not is_single else 0)
+    rest = tuple([end - less for pair, less in zip(reversed(pads), reversed(both), strict=True) for end in pair])
+    return (n + 1, n, *range(n)), rest if any(rest) else (), tuple(steps), tuple(both), dilation, groups
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
@@ -100,9 +101,8 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     x = functional.pad(x, (pads[1], pads[1], pads[0], pads[0]))
     for dim, (span, step, rate) in enumerate(zip(windows.spans(kernel, rates), steps, rates, strict=True), 2):
         x = x.unfold(dim, span, step)[..., ::rate]
-    return torch.permute(x, (0, 1, 4, 5, 2, 3)).reshape(
-        x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1]
-    )
+    x = torch.permute(x, (0, 1, 4, 5, 2, 3))
+    return x.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1])
 
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
