@@ -15,6 +15,7 @@ import sys
 import threading
 
 import torch
+import torch.utils.checkpoint
 from torch.autograd import forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
@@ -531,6 +532,11 @@ def has_saved_tensor_hooks():
     """Say whether hooks, as those of a checkpoint, get what autograd saves in this thread now, as far as known."""
     top = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
     return top is not None and top(False) is not None
+
+
+def give_once(hooks):
+    """Say whether hooks give a saved tensor a single time, as far as known: those of a checkpoint do."""
+    return hooks == "unknown" or getattr(hooks[0], "__module__", None) == torch.utils.checkpoint.__name__
 
 
 # of tensors, of nodes of autograd's graph, and of operations
