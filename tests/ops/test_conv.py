@@ -1,5 +1,7 @@
 """Convolution and pooling: bad arguments, dtypes of two operands, compiled and mapped options, edges of windows."""
 
+import itertools
+
 import numpy as np
 import pytest
 
@@ -236,6 +238,21 @@ def test_padded_windows_hold_what_they_cover(backend, size, window, stride, star
         averages = numpy(mo.op_average_pool(x, window, **options, count_include_pad=include)).ravel()
         expected = [one.sum() / count for one, count in zip(seen, counts, strict=True)]
         np.testing.assert_allclose(averages, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [(1, 4, 4), (4, 1, 3), (1, 1, 1), (2, 2, 5)])
+@pytest.mark.parametrize("include", [False, True])
+def test_windows_deeper_than_a_padded_volume_have_their_average(backend, sizes, include):
+    x = np.arange(1.0, np.prod(sizes) + 1, dtype=np.float32).reshape(1, *sizes, 1)
+    window, pads = (3, 2, 2), ((1, 1), (1, 1), (1, 0))
+    found = mo.op_average_pool(x, window, strides=1, padding=pads, count_include_pad=include)
+    padded, ones = (np.pad(one, ((0, 0), *pads, (0, 0))) for one in (x, np.ones_like(x)))
+    places = [range(n + sum(pad) - k + 1) for n, pad, k in zip(sizes, pads, window, strict=True)]
+    expected = []
+    for place in itertools.product(*places):
+        key = (0, *[slice(i, i + k) for i, k in zip(place, window, strict=True)], 0)
+        expected.append(padded[key].sum() / (ones[key].size if include else ones[key].sum()))
+    np.testing.assert_allclose(numpy(found).ravel(), expected, rtol=1e-6)
 
 
 def test_folding_counts_how_often_a_block_sees_an_entry(backend):

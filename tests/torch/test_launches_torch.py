@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import sys
@@ -96,6 +97,10 @@ CASES = {
 }  # fmt: skip
 
 
+def checkpoint_of_pytorch(f):
+    return functools.partial(torch.utils.checkpoint.checkpoint, f, use_reentrant=False)
+
+
 def operands(shapes):
     generator = torch.Generator().manual_seed(1)
     return [torch.randn(shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
@@ -129,6 +134,21 @@ def test_every_order_is_that_of_the_formula(name, hooks):
         found = gradients_of_orders(ours, xs, 3)
     for mine, theirs in zip(found, gradients_of_orders(formula, xs, 3), strict=True):
         torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("checkpoint", [checkpoint_of_pytorch, mo.checkpoint])
+@pytest.mark.parametrize("name", CASES)
+def test_a_checkpoint_gives_what_it_computes_again_once(name, checkpoint):
+    ours, formula, shapes = CASES[name]
+    xs = operands(shapes)
+    found = gradients_of_orders(checkpoint(ours), xs, 3)
+    for mine, theirs in zip(found, gradients_of_orders(formula, xs, 3), strict=True):
+        torch.testing.assert_close(mine, theirs, rtol=1e-9, atol=1e-9)
+    y = checkpoint(ours)(*xs)
+    rows = torch.eye(y.numel(), dtype=y.dtype).reshape(-1, *y.shape)
+    mapped = torch.autograd.grad(y, xs, rows, is_grads_batched=True)
+    for mine, whole in zip(mapped, torch.autograd.grad(formula(*xs).sum(), xs), strict=True):
+        torch.testing.assert_close(mine.sum(0), whole, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("order", [1, 2])

@@ -122,6 +122,36 @@ def test_jit_of_a_training_step(w):
     torch.testing.assert_close(mo.jit(mo.grad(loss))(w, x), mo.grad(loss)(w, x))
 
 
+def marked(x):
+    """Return what equals a tensor: a negative that is only marked, a conjugate, and zeros without memory."""
+    negative = torch.complex(x, -x).conj().imag
+    assert negative.is_neg() and negative.equal(x)
+    return negative, torch.complex(x, -x).conj(), torch._efficientzerotensor(x.shape, dtype=x.dtype)
+
+
+def test_jit_reads_marks_beside_memory():
+    f = mo.jit(lambda x: mo.op_exp(x) * x + mo.op_sin(mo.op_real(x)))
+    x = torch.tensor([0.3, -1.2, 2.1])
+    for like in (x, torch.complex(x, x), *marked(x), *marked(-x)):
+        whole = like.clone().resolve_conj().resolve_neg()
+        torch.testing.assert_close(f(like).resolve_conj(), torch.exp(whole) * whole + torch.sin(whole.real))
+    for like in marked(x):  # what is closed over, and upstream gradients
+        whole = like.clone().resolve_conj().resolve_neg()
+        torch.testing.assert_close(mo.jit(lambda x, like=like: mo.op_exp(x) * like)(x), torch.exp(x) * whole)
+    for like in (x, *marked(x)[::2]):
+        given = x.clone().requires_grad_()
+        (found,) = torch.autograd.grad(mo.jit(lambda x: mo.op_exp(x) * 2)(given), given, like)
+        torch.testing.assert_close(found, torch.exp(x) * like.clone().resolve_neg() * 2)
+
+
+def test_jit_takes_zeros_without_memory_as_upstream():
+    f, x = mo.jit(lambda x: mo.op_exp(x) * x), torch.tensor([0.3, -1.2, 2.1], requires_grad=True)
+    torch.autograd.grad(f(x).sum(), x)  # the pullback is compiled
+    y = f(x)
+    (sign,) = torch.autograd.grad(y.abs(), y, torch.ones(3), create_graph=True)
+    assert torch.autograd.grad(sign, x, torch.ones(3))[0].tolist() == [0.0] * 3
+
+
 def test_jit_at_third_order():
     f = mo.jit(lambda x: (x**4).sum())
     x = torch.tensor([0.5, -2.0], dtype=torch.float64)
@@ -613,6 +643,27 @@ def test_the_gradient_of_one_output_channel_in_a_batch_of_one():
     x, kernel = torch.randn(1, 5, 5, 3, dtype=torch.float64), torch.randn(3, 3, 3, 1, dtype=torch.float64)
     x.requires_grad_(), kernel.requires_grad_()
     assert torch.autograd.gradcheck(lambda x, kernel: mo.op_conv(x, kernel, 1, "same"), (x, kernel))
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "options"),
+    [
+        ((2, 2, 3, 4, 2), (3, 2, 1, 2, 3), {"padding": "same"}),
+        ((2, 1, 8, 8, 2), (3, 3, 3, 2, 3), {"padding": "same"}),
+        ((2, 2, 4, 4, 2), (2, 1, 1, 2, 3), {"padding": "same", "dilation_rate": 2}),
+        ((2, 2, 3, 3, 8), (3, 3, 3, 4, 4), {"padding": "same"}),
+        ((1, 2, 2, 4), (3, 2, 2, 2), {"padding": ((0, 2), (1, 1)), "strides": 3}),
+        ((1, 4, 2, 4), (2, 2, 4, 1), {"padding": ((2, 1), (1, 1)), "strides": 3}),
+    ],
+)
+@pytest.mark.parametrize("order", ["channels_last", "channels_first"])
+def test_the_gradient_of_windows_beyond_the_image_in_bfloat16(shape, kernel, options, order):
+    x, kernel = torch.randint(-4, 5, shape) / 2, torch.randint(-4, 5, kernel) / 2
+    x = x if order == "channels_last" else x.movedim(-1, 1)
+    slopes = mo.grad(lambda *xs: mo.op_sum(mo.op_square(mo.op_conv(*xs, data_format=order, **options))), (0, 1))
+    found, exact = slopes(x.bfloat16(), kernel.bfloat16()), slopes(x.double(), kernel.double())
+    for mine, expected in zip(found, exact, strict=True):
+        torch.testing.assert_close(mine.double(), expected, rtol=0.05, atol=0.05 * float(expected.abs().max()))
 
 
 # ops whose native kernels keep what PyTorch's own formulas then take for constant

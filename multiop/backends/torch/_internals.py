@@ -15,6 +15,7 @@ import sys
 import threading
 
 import torch
+import torch.utils.checkpoint
 from torch.autograd import Function, forward_ad
 from torch.compiler import is_dynamo_compiling
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
@@ -419,7 +420,7 @@ silu = _tested_part("torch._C._nn.silu") or torch.nn.functional.silu
 cross_entropy = _tested_part("torch._C._nn.cross_entropy_loss") or torch.ops.aten.cross_entropy_loss
 running_node = _tested_part("torch._C._current_autograd_node")
 is_batch_of_gradients = _tested_part("torch._C._functorch.is_legacy_batchedtensor") or (lambda upstream: True)
-is_without_memory = _tested_part("torch._is_zerotensor") or (lambda upstream: True)
+is_without_memory = _part("torch._is_zerotensor", lambda x: True, lambda part: part(torch.zeros(())) is False)
 forward_mode_enabled = _tested_part("torch.autograd.forward_ad._set_fwd_grad_enabled")
 without_proxies = _tested_part("torch.fx.experimental.proxy_tensor.disable_proxy_modes_tracing")
 _has_proxy = _tested_part("torch.fx.experimental.proxy_tensor.has_proxy_slot")
@@ -427,6 +428,15 @@ without_functorch = _tested_part("torch._C._DisableFuncTorch")
 
 
 # torch.compile
+
+
+def holds_always(condition):
+    """Say whether a condition on sizes holds, under a compiler for all sizes that its program may be given."""
+    if type(condition) is bool and not is_dynamo_compiling():
+        return condition
+    from torch.fx.experimental.symbolic_shapes import statically_known_true  # takes long to import
+
+    return statically_known_true(condition)
 
 
 def out_of_graphs(function):
@@ -544,6 +554,11 @@ def has_saved_tensor_hooks():
     return top is not None and top(False) is not None
 
 
+def give_once(hooks):
+    """Say whether hooks give a saved tensor a single time, as far as known: those of a checkpoint do."""
+    return hooks == "unknown" or getattr(hooks[0], "__module__", None) == torch.utils.checkpoint.__name__
+
+
 # of tensors, of nodes of autograd's graph, and of operations
 
 
@@ -566,6 +581,13 @@ def hook_upstream(y, node, hook):
     y._backward_hooks = {0: hook}
     node._register_hook_dict(y)
     y._backward_hooks = None  # a later one is the user's own
+
+
+def in_memory(x):
+    """Return a tensor whose numbers are those in its memory, as compiled code reads it: it sees no mark beside them."""
+    if not (x.is_neg() or x.is_conj() or is_without_memory(x)):
+        return x
+    return (x.clone() if is_without_memory(x) else x).resolve_conj().resolve_neg()
 
 
 reduction_of = operator.attrgetter("_saved_reduce")

@@ -19,6 +19,7 @@ from ._internals import (
     are_transforms_active,
     dispatch_depth,
     forward_mode,
+    give_once,
     grads_of,
     hook_upstream,
     is_batch_of_gradients,
@@ -33,6 +34,7 @@ from ._internals import (
     modes_early,
     requires_grad,
     running_node,
+    saved_tensors_hooks,
     tracing_state,
 )
 from .conversion import LONG as LONG
@@ -54,13 +56,14 @@ def run_native(native, operation, saved, formula, *xs, has_batches=True):
         has_batches: Whether the operation's own gradient can be mapped over a batch of upstreams.
 
     Returns:
-        The result; `None` on a version that does not say which node runs: `run_fused` or `run_recorded` then stands.
+        The result; `None` where a hook may not read what was saved, or does not know which node runs: `run_fused` or
+        `run_recorded` then stands.
     """
     if is_dynamo_compiling():  # it has first derivatives alone
         return native(*xs)
     if are_transforms_active() or forward_mode._current_level >= 0:
         return formula(*xs) if is_differentiated(xs) else native(*xs)
-    if running_node is None:
+    if running_node is None or ((hooks := saved_tensors_hooks(False)) is not None and give_once(hooks)):
         return None
     y = native(*xs)
     if (node := y.grad_fn) is not None and node.name().startswith(operation):

@@ -33,6 +33,7 @@ from .._internals import (
     has_saved_tensor_hooks,
     has_tangent,
     hides_levels,
+    in_memory,
     is_operation,
     is_tracing,
     is_transformed,
@@ -276,6 +277,7 @@ def jit(fun):
         )
         if is_part:
             return by_python(*tensors)  # the enclosing transform or compiler handles it as a part of itself
+        tensors = list(map(in_memory, tensors))
         key = (torch.is_grad_enabled(), autocast_state(), *[(x.shape, x.stride(), x.dtype, x.device) for x in tensors])
         program = programs.get(key)
         if program is None:
@@ -318,12 +320,14 @@ class _Program:
         _keep_smallest_integers(graph.graph)
         _keep_places(graph.graph)
         graph.recompile()
-        self.closed = _constants(graph)
+        held = _constants(graph)
+        self.closed = [x for x in held if x.requires_grad]
         # code that draws random numbers or writes to memory cannot run a second time for its gradient
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if is_inexact(x)]
         self.compiled = graph.forward  # calling a module is slow
-        if any(node.op.startswith("call") for node in graph.graph.nodes):  # otherwise there is nothing to compile
+        # otherwise there is nothing to compile, or something that the compiler reads wrongly
+        if any(node.op.startswith("call") for node in graph.graph.nodes) and all(x is in_memory(x) for x in held):
             self.compiled = _compile(graph, tensors, families)
         self.pullback = jit(self.gradients)
 
@@ -407,10 +411,9 @@ def _compile(graph, tensors, families):
 class _Compiled(Function):
     @staticmethod
     def forward(ctx, program, *tensors):
-        n = len(tensors) - len(program.closed)
         ctx.save_for_backward(*tensors)
-        ctx.program, ctx.n = program, n
-        outputs = program.run(*tensors[:n])
+        ctx.program, ctx.n = program, len(tensors) - len(program.closed)
+        outputs = program.run(*tensors[: ctx.n])
         ctx.inexact = [is_inexact(y) for y in outputs]
         program.n_cotangents = sum(ctx.inexact)
         ctx.mark_non_differentiable(*[y for y, inexact in zip(outputs, ctx.inexact, strict=True) if not inexact])
@@ -421,14 +424,13 @@ class _Compiled(Function):
         program, n = ctx.program, ctx.n
         cotangents = [ct for ct, inexact in zip(cotangents, ctx.inexact, strict=True) if inexact]
         found = iter(program.pullback(*ctx.saved_tensors[:n], *cotangents))
-        grads = [next(found) if k in program.differentiable else None for k in range(n)]
-        return (None, *grads, *found)
+        return (None, *[next(found) if k in program.differentiable else None for k in range(n)], *found)
 
 
 def _constants(graph):
-    """Return the closed-over tensors of a traced function that require a gradient, in the order of their use."""
+    """Return the closed-over tensors of a traced function, in the order of their use."""
     found = [getattr(graph, node.target, None) for node in graph.graph.nodes if node.op == "get_attr"]
-    return list({id(x): x for x in found if isinstance(x, torch.Tensor) and x.requires_grad}.values())
+    return list({id(x): x for x in found if isinstance(x, torch.Tensor)}.values())
 
 
 @torch.library.custom_op("multiop::stored", mutates_args=(), schema="(Tensor x) -> Tensor")
@@ -588,8 +590,7 @@ def checkpoint(fun, primals):
         return fun(*primals)  # no saved-tensor hooks there; a traced recomputation would draw other random numbers
     if torch.compiler.is_dynamo_compiling():
         return list(torch.utils.checkpoint.checkpoint(fun, *primals, use_reentrant=False))
-    changed = _effects.Changed()
-    is_first = True
+    changed, is_first = _effects.Changed(), True
 
     def run(*primals):
         nonlocal is_first

@@ -11,6 +11,7 @@ from torch.nn import functional
 from multiop import errors
 from multiop._values import windows
 
+from .._internals import holds_always
 from ..conversion import (
     are_autocast,
     are_floats,
@@ -37,11 +38,9 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
     plan = resolve(plan_convolution, inputs.shape, kernel.shape, strides, padding, data_format, dilation_rate)
     order, pads, *options = plan
     x = inputs if data_format == "channels_first" else inputs.movedim(-1, 1)
-    if pads:
-        x = functional.pad(x, pads)
+    x = functional.pad(x, pads) if pads else x
     kernel = torch.permute(kernel, order)
-    if not kernel.is_floating_point():
-        x, kernel = integers_to_int64(x, kernel)
+    x, kernel = (x, kernel) if kernel.is_floating_point() else integers_to_int64(x, kernel)
     if kernel.shape[0] == 1:  # the gradient of a CPU kernel requires it to be contiguous
         kernel = kernel.clone(memory_format=torch.contiguous_format)
     convolve = _CONV[len(order) - 2] if x.shape[0] else functools.partial(convolve_nothing, _CONV[len(order) - 2])
@@ -55,13 +54,17 @@ def op_conv(inputs, kernel, bias, strides, padding, data_format, dilation_rate):
 def plan_convolution(shape, kernel, strides, padding, data_format, dilation_rate):
     """Return the order of the kernel's dimensions, what to pad at one end, and PyTorch's options."""
     axes, strides, dilation = windows.convolution(shape, kernel, strides, data_format, dilation_rate)
-    n = len(axes)
+    n, sizes, spans = len(axes), [shape[axis] for axis in axes], windows.spans(kernel[:-2], dilation)
     groups = windows.groups(shape[1 if data_format == "channels_first" else -1], kernel)
-    pads = windows.pads([shape[axis] for axis in axes], windows.spans(kernel[:-2], dilation), strides, padding)
-    both, rest = tuple([min(pair) for pair in pads]), ()
-    if any(end != start for start, end in pads):  # PyTorch pads both ends equally
-        rest = tuple([end - less for pair, less in zip(reversed(pads), reversed(both), strict=True) for end in pair])
-    return (n + 1, n, *range(n)), rest, strides, both, dilation, groups
+    pads, both, steps = list(windows.pads(sizes, spans, strides, padding)), [], list(strides)
+    # a CPU's kernel of bfloat16 reads beyond an image that is smaller than its windows, or than a step to a second one
+    for k, (size, span, (start, end), stride) in enumerate(zip(sizes, spans, pads, strides, strict=True)):
+        is_single = stride > 1 and holds_always(size + start + end - span < stride)
+        pads[k], steps[k] = ((start, span - size - start), 1) if is_single else ((start, end), stride)
+        is_small = is_single or holds_always(size < span) or min(start, end) >= span
+        both.append(0 if is_small else min(start, end))
+    rest = tuple([end - less for pair, less in zip(reversed(pads), reversed(both), strict=True) for end in pair])
+    return (n + 1, n, *range(n)), rest if any(rest) else (), tuple(steps), tuple(both), dilation, groups
 
 
 def op_conv_transpose(inputs, kernel, strides, padding, output_padding, data_format, dilation_rate, groups):
@@ -110,8 +113,8 @@ def op_unfold(x, kernel_size, dilation, padding, stride):
     x = functional.pad(x, (pads[1], pads[1], pads[0], pads[0]))
     for dim, (span, step, rate) in enumerate(zip(windows.spans(kernel, rates), steps, rates, strict=True), 2):
         x = x.unfold(dim, span, step)[..., ::rate]
-    sizes = x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1]
-    return torch.permute(x, (0, 1, 4, 5, 2, 3)).reshape(sizes)
+    x = torch.permute(x, (0, 1, 4, 5, 2, 3))
+    return x.reshape(x.shape[0], x.shape[1] * kernel[0] * kernel[1], number[0] * number[1])
 
 
 def op_fold(x, output_size, kernel_size, dilation, padding, stride):
@@ -127,10 +130,9 @@ def op_fold(x, output_size, kernel_size, dilation, padding, stride):
         for k, rate, m, step in zip(kernel, rates, number, steps, strict=True)
     )
     place = (rows[:, None, :, None] * width + columns[None, :, None, :]).reshape(-1)
-    x = x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), place.numel())
-    (terms,) = integers_to_int64(x)
-    image = terms.new_zeros((*x.shape[:2], height * width)).index_add(2, place, terms).type(x.dtype)
-    return image.reshape(*x.shape[:2], height, width)[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
+    (terms,) = integers_to_int64(x.reshape(x.shape[0], x.shape[1] // (kernel[0] * kernel[1]), place.numel()))
+    image = terms.new_zeros((*terms.shape[:2], height * width)).index_add(2, place, terms).type(x.dtype)
+    return image.reshape(*terms.shape[:2], height, width)[:, :, pads[0] : height - pads[0], pads[1] : width - pads[1]]
 
 
 def convolve_nothing(kind, x, kernel, bias, *options):

@@ -52,10 +52,8 @@ def op_take(x, indices, axis):
 
 def take_checked(x, indices, axis):
     """Return entries at indices that PyTorch checks, the usual case; `None` for others."""
-    if not checks_indices(x, indices):
-        return None
     try:
-        return index_along(x, indices, axis, False)
+        return index_along(x, indices, axis, False) if checks_indices(x, indices) else None
     except (IndexError, RuntimeError):  # an index is out of range or negative
         return None
 

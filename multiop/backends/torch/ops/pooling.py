@@ -92,14 +92,15 @@ def adaptive_integer_max(x, size):
 
 def average(x, size, strides, pads, overhangs, count_include_pad):
     pool, n = _AVERAGE[len(size)], x.shape[2:]
+    # PyTorch refuses such a volume, padded or not
+    is_small = len(size) == 3 and min(m - k for m, k in zip(n, size, strict=True)) < 0
     if count_include_pad and any(map(any, pads)):
         number = _windows.numbers_of_windows(n, size, strides, pads, overhangs)
-        if any(start != end or start > k // 2 for (start, end), k in zip(pads, size, strict=True)):
+        if is_small or any(start != end or start > k // 2 for (start, end), k in zip(pads, size, strict=True)):
             x, pads = with_zeros(x, pads), [(0, 0)] * len(size)
         return narrow_to_windows(pool(x, size, strides, [start for start, _ in pads], any(overhangs), True), number)
-    found = pool_padded(
-        lambda x, pads, ceil: pool(x, size, strides, pads, ceil, False), x, size, strides, pads, overhangs
-    )
+    padded = lambda x, pads, ceil: pool(x, size, strides, pads, ceil, False)  # noqa: E731
+    found = None if is_small else pool_padded(padded, x, size, strides, pads, overhangs)
     if found is None:
         found = pool(with_zeros(x, beyond(pads, overhangs)), size, strides)
         for dim, windows in enumerate(zip(n, size, strides, pads, overhangs, strict=True)):
