@@ -238,7 +238,8 @@ class _Staged:
         n_outputs: The number of outputs.
         rule: A jaxpr from the residuals and the cotangents of the inexact outputs to one gradient per entry of `slots`,
             or the exception that the rule raised, which is raised again when the function is differentiated.
-        taken: The result that is each residual of the rule. One that is an output has the rule for its own derivative.
+        taken: Each residual of the rule: its index among the results (an output has the rule for its own derivative),
+            or, if it is a primal, its index among the operands, from their end.
         slots: The operands that have a gradient; that of any other primal is zero.
         closed_over: A description of each operand that the function closes over.
     """
@@ -292,7 +293,8 @@ class _Staged:
         out_avals = self.function.out_avals[: self.n_outputs]
 
         def residual_kinds():
-            found = linearity.kinds(self.function.jaxpr, [linearity.CONSTANT] * len(self.function.in_avals))
+            given = [linearity.CONSTANT] * len(self.function.in_avals)
+            found = [*linearity.kinds(self.function.jaxpr, given), *given]
             return [found[i] for i in taken]
 
         def pull(residuals, cotangents):
@@ -443,8 +445,10 @@ def _trace(call, avals, variables, closed_over, put_off):
                 raise _reads_values(call.rule_name) from error
             traced["rule"] = late_errors.without_frames(error, "JAX")
             traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
-        inputs = {id(x) for x in (*primals, *(variables or []))}  # an input that is returned stays an input
-        places = {id(y): i for i, y in reversed([*enumerate(outputs)]) if id(y) not in inputs}
+        places = {id(y): i for i, y in reversed([*enumerate(outputs)])}
+        for x in variables or []:  # an input that is returned stays an input
+            places.pop(id(x), None)
+        places.update({id(x): i - len(primals) for i, x in enumerate(primals)})
         others = [x for x in residuals if id(x) not in places]
         places.update({id(x): len(outputs) + i for i, x in enumerate(others)})
         traced["n_outputs"], traced["taken"] = len(outputs), [places[id(x)] for x in residuals]
@@ -484,7 +488,8 @@ def _run_for_rule(primals, is_perturbed, staged):
     staged.refuse_closed_over(is_perturbed)
     results = staged_p.bind(*primals, staged=staged, all_results=staged.n_others > 0)
     rule, taken, slots = staged.rule_for(is_perturbed)
-    return results, rule, [results[i] for i in taken], slots
+    held = [*results, *primals]
+    return results, rule, [held[i] for i in taken], slots
 
 
 def _staged_jvp(primals, tangents, *, staged, all_results):
@@ -529,7 +534,8 @@ def _staged_batch(axis, operands, axes, *, staged, all_results):
 
 def _batched_rule(staged, axis, is_mapped, is_mapped_out):
     n_cotangents = len(staged.rule.in_avals) - len(staged.taken)
-    is_mapped_in = [*[is_mapped_out[i] for i in staged.taken], *[True] * n_cotangents]
+    is_held_mapped = [*is_mapped_out, *is_mapped]
+    is_mapped_in = [*[is_held_mapped[i] for i in staged.taken], *[True] * n_cotangents]
     is_mapped_slot = [is_mapped[slot] for slot in staged.slots]
     rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, is_mapped_slot)
     if list(is_mapped_grad) != is_mapped_slot:  # a shared operand: sum its gradient over the examples
