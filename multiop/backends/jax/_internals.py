@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
+import weakref
 
 import jax
+import numpy as np
 from jax._src import config, linear_util, util
 from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p
 from jax._src.api_util import debug_info
@@ -189,6 +191,36 @@ def _description(n):
     return debug_info("custom_gradient", lambda *operands: operands, [0] * n, {})
 
 
+def shared(closed):
+    """Return a closed jaxpr that is equal to `closed`, for JAX's caches, which know one by its identity."""
+    numbers = {}
+
+    def of(x):
+        if isinstance(x, Literal):
+            return x.aval, type(x.val), np.asarray(x.val).tobytes()
+        return numbers.setdefault(x, len(numbers)), x.aval
+
+    jaxpr = closed.jaxpr
+    if closed.consts:
+        return closed
+    parts = [tuple(map(of, jaxpr.invars))]
+    for eqn in jaxpr.eqns:
+        written = eqn.source_info.name_stack, eqn.ctx, frozenset(eqn.effects), *map(_exact, eqn.params.items())
+        parts += eqn.primitive, tuple(map(of, eqn.invars)), tuple(map(of, eqn.outvars)), written
+    try:
+        return _shared.setdefault((*parts, tuple(map(of, jaxpr.outvars))), closed)
+    except TypeError:  # a parameter without a hash
+        return closed
+
+
+_shared = weakref.WeakValueDictionary()
+
+
+def _exact(x):
+    """Return a key for `x`: numbers that are equal, as 1 and True, or 0.0 and -0.0, may mean different things."""
+    return tuple(map(_exact, x)) if type(x) is tuple else (type(x), repr(x) if isinstance(x, (float, complex)) else x)
+
+
 def stand_in(tracers, values):
     """Use `tracers` of the current trace wherever `values` of other traces, which may have ended, are used in it."""
     trace_ctx.trace.frame.constid_to_tracer.update(zip(map(id, values), tracers, strict=True))
@@ -209,6 +241,16 @@ def is_used_whole(jaxpr):
 def tangent_aval(aval):
     """Return the type of the tangents of a value of type `aval`."""
     return aval.to_tangent_aval().strip_weak_type()
+
+
+def is_transforming():
+    """Say whether operations are traced, each after it is transformed."""
+    trace = trace_ctx.trace
+    if type(trace) is DynamicJaxprTrace:
+        return False
+    while (parent := getattr(trace, "parent_trace", None)) is not None and type(trace) is not DynamicJaxprTrace:
+        trace = parent
+    return type(trace) is DynamicJaxprTrace
 
 
 def vmap(function, in_axes, axis):

@@ -11,8 +11,10 @@ over becomes residuals, which are operands of `linear_p`, so that higher orders,
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import threading
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -261,7 +263,7 @@ class _Staged:
         function = rewritten(self.function)
         if function is self.function:
             return self
-        return _Staged(self.name, function, self.n_outputs, self.rule, self.taken, self.slots, self.closed_over)
+        return self._with(function, self.rule)
 
     def batched(self, axis, is_mapped):
         """Return the function mapped over an axis of some operands, and which of its results are mapped."""
@@ -270,43 +272,15 @@ class _Staged:
         rule = self.rule
         if not isinstance(rule, Exception):
             rule = _batched_rule(self, axis, is_mapped, is_mapped_out)
-        return _Staged(
-            self.name, function, self.n_outputs, rule, self.taken, self.slots, self.closed_over
-        ), is_mapped_out
+        return self._with(function, rule), is_mapped_out
+
+    def _with(self, function, rule):
+        return _once(_Staged, self.name, function, self.n_outputs, rule, self.taken, self.slots, self.closed_over)
 
     def only(self, outputs):
         """Return the part of the function that computes the outputs, or the part that computes its other results."""
         used = [outputs] * self.n_outputs + [not outputs] * self.n_others
         return internals.prune(self.function, used, True)[0]
-
-    def rule_for(self, is_perturbed):
-        """Return the rule for the perturbed operands, the results that are its residuals, and the slots it fills."""
-        wanted = [is_perturbed[slot] for slot in self.slots]
-        filled = [slot for slot, want in zip(self.slots, wanted, strict=True) if want]
-        if isinstance(self.rule, Exception):
-            return self._rule_that_raises(), [], filled
-        n = len(self.taken)
-        jaxpr, taken = self.rule, self.taken
-        if not (all(wanted) and internals.is_used_whole(jaxpr.jaxpr)):
-            jaxpr, used = internals.prune(jaxpr, wanted, [False] * n + [True] * (len(jaxpr.in_avals) - n))
-            taken = [i for i, use in zip(taken, used, strict=False) if use]
-        out_avals = self.function.out_avals[: self.n_outputs]
-
-        def residual_kinds():
-            given = [linearity.CONSTANT] * len(self.function.in_avals)
-            found = [*linearity.kinds(self.function.jaxpr, given), *given]
-            return [found[i] for i in taken]
-
-        def pull(residuals, cotangents):
-            return internals.evaluate(jaxpr, *residuals, *cotangents)
-
-        return _Rule(self.name, pull, len(taken), out_avals, residual_kinds), taken, filled
-
-    def _rule_that_raises(self):
-        def pull(residuals, cotangents):
-            raise late_errors.again(self.rule)
-
-        return _Rule(self.name, pull, 0, self.function.out_avals[: self.n_outputs], list)
 
     def refuse_closed_over(self, is_perturbed):
         """Raise if the outputs depend differentiably on a perturbed value that the rule has no gradient for."""
@@ -466,9 +440,23 @@ def _trace(call, avals, variables, closed_over, put_off):
     position = {id(x): i for i, x in enumerate(closed_over)}
     operands = [*range(len(closed_over), len(closed_over) + len(avals)), *[position[id(x)] for x in variables or []]]
     slots = [operand for operand, given in zip(operands, traced["given"], strict=True) if given]
+    rule = traced["rule"]
+    if not isinstance(rule, Exception):
+        jaxpr, rule = internals.shared(jaxpr), internals.shared(rule)
     names = [name_of(x, call) for x in closed_over]
-    staged = _Staged(call.rule_name, jaxpr, traced["n_outputs"], traced["rule"], traced["taken"], slots, names)
-    return staged, closed_over
+    known = tuple(traced["taken"]), tuple(slots), tuple(names)
+    return _once(_Staged, call.rule_name, jaxpr, traced["n_outputs"], rule, *known), closed_over
+
+
+def _once(make, *parts):
+    """Return `make(*parts)`, one object for equal parts as long as it lives: JAX's caches know it by its identity."""
+    found = _made.get((make, parts))
+    if found is None:
+        found = _made[make, parts] = make(*parts)
+    return found
+
+
+_made = weakref.WeakValueDictionary()
 
 
 @staged_p.def_impl
@@ -487,9 +475,9 @@ def _run_for_rule(primals, is_perturbed, staged):
     """Return all results, the rule, the residuals that it needs, and the operands whose tangents it takes."""
     staged.refuse_closed_over(is_perturbed)
     results = staged_p.bind(*primals, staged=staged, all_results=staged.n_others > 0)
-    rule, taken, slots = staged.rule_for(is_perturbed)
+    rule = _once(_rule_of, staged, tuple(is_perturbed))
     held = [*results, *primals]
-    return results, rule, [held[i] for i in taken], slots
+    return results, rule, [held[i] for i in rule.taken], rule.slots
 
 
 def _staged_jvp(primals, tangents, *, staged, all_results):
@@ -585,7 +573,7 @@ internals.primitive_jvps[staged_p] = _staged_jvp
 internals.register_linearization(staged_p, _staged_linearize)
 internals.fancy_primitive_batchers[staged_p] = _staged_batch
 internals.primitive_transposes[staged_p] = _staged_transpose
-internals.lower_as(staged_p, lambda staged, **_: staged.function, cacheable=False)
+internals.lower_as(staged_p, lambda staged, **_: staged.function)
 
 
 # The tangent map
@@ -623,6 +611,37 @@ class _Rule:
     def mended(self, _):
         """Return the map with the operations of its rule rewritten."""
         return _Rule(self.name, mended(self.pull), self.n_residuals, self.out_avals, self.residual_kinds)
+
+
+def _rule_of(staged, is_perturbed):
+    """Return the rule of a function for its perturbed operands, with its residuals and the slots that it fills."""
+    wanted = [is_perturbed[slot] for slot in staged.slots]
+    jaxpr, taken, out_avals = staged.rule, staged.taken, staged.function.out_avals[: staged.n_outputs]
+    program = []
+    if isinstance(jaxpr, Exception):
+        taken = []
+    elif not (all(wanted) and internals.is_used_whole(jaxpr.jaxpr)):
+        n = len(taken)
+        jaxpr, used = internals.prune(jaxpr, wanted, [False] * n + [True] * (len(jaxpr.in_avals) - n))
+        taken = [i for i, use in zip(taken, used, strict=False) if use]
+
+    def residual_kinds():
+        given = [linearity.CONSTANT] * len(staged.function.in_avals)
+        found = [*linearity.kinds(staged.function.jaxpr, given), *given]
+        return [found[i] for i in taken]
+
+    def pull(residuals, cotangents):
+        if isinstance(jaxpr, Exception):
+            raise late_errors.again(jaxpr)
+        if not internals.is_transforming():
+            return internals.evaluate(jaxpr, *residuals, *cotangents)
+        if not program:  # JAX transforms it once, not each operation at each call
+            program.append(jax.jit(functools.partial(internals.evaluate, jaxpr), inline=True))
+        return program[0](*residuals, *cotangents)
+
+    rule = _Rule(staged.name, pull, len(taken), out_avals, residual_kinds)
+    rule.taken, rule.slots = taken, list(itertools.compress(staged.slots, wanted))
+    return rule
 
 
 def _push(rule, residuals, tangents):
