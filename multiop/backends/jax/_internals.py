@@ -39,6 +39,7 @@ from jax._src.core import (
 from jax._src.debugging import debug_callback_p
 from jax._src.interpreters.ad import (
     JVPTrace as JVPTrace,
+    LinearizeTrace,
     UndefinedPrimal as UndefinedPrimal,
     add_tangents as add_tangents,
     backward_pass as backward_pass,
@@ -192,23 +193,24 @@ def _description(n):
 
 
 def shared(closed):
-    """Return a closed jaxpr that is equal to `closed`, for JAX's caches, which know one by its identity."""
-    numbers = {}
-
-    def of(x):
-        if isinstance(x, Literal):
-            return x.aval, type(x.val), np.asarray(x.val).tobytes()
-        return numbers.setdefault(x, len(numbers)), x.aval
-
-    jaxpr = closed.jaxpr
+    """Return a closed jaxpr that is equal to `closed`, one object while it lives: JAX's caches know it by identity."""
+    jaxpr, numbers = closed.jaxpr, {}
     if closed.consts:
         return closed
-    parts = [tuple(map(of, jaxpr.invars))]
+    key = [(x.aval, numbers.setdefault(x, len(numbers))) for x in jaxpr.invars]
+
+    def number(x):
+        return (x.aval, type(x.val), np.asarray(x.val).tobytes()) if isinstance(x, Literal) else numbers[x]
+
     for eqn in jaxpr.eqns:
-        written = eqn.source_info.name_stack, eqn.ctx, frozenset(eqn.effects), *map(_exact, eqn.params.items())
-        parts += eqn.primitive, tuple(map(of, eqn.invars)), tuple(map(of, eqn.outvars)), written
+        key += eqn.primitive, eqn.source_info.name_stack.stack, eqn.ctx, frozenset(eqn.effects)
+        key += map(number, eqn.invars)
+        key += map(_exact, eqn.params.items())
+        for x in eqn.outvars:  # each has the next number
+            numbers[x] = len(numbers)
+            key.append(x.aval)
     try:
-        return _shared.setdefault((*parts, tuple(map(of, jaxpr.outvars))), closed)
+        return _shared.setdefault((*key, *map(number, jaxpr.outvars)), closed)
     except TypeError:  # a parameter without a hash
         return closed
 
@@ -218,7 +220,9 @@ _shared = weakref.WeakValueDictionary()
 
 def _exact(x):
     """Return a key for `x`: numbers that are equal, as 1 and True, or 0.0 and -0.0, may mean different things."""
-    return tuple(map(_exact, x)) if type(x) is tuple else (type(x), repr(x) if isinstance(x, (float, complex)) else x)
+    if isinstance(x, tuple):
+        return type(x), *map(_exact, x)
+    return type(x), repr(x) if isinstance(x, (float, complex, np.generic)) else x
 
 
 def stand_in(tracers, values):
@@ -246,11 +250,9 @@ def tangent_aval(aval):
 def is_transforming():
     """Say whether operations are traced, each after it is transformed."""
     trace = trace_ctx.trace
-    if type(trace) is DynamicJaxprTrace:
-        return False
-    while (parent := getattr(trace, "parent_trace", None)) is not None and type(trace) is not DynamicJaxprTrace:
-        trace = parent
-    return type(trace) is DynamicJaxprTrace
+    while isinstance(trace, (JVPTrace, LinearizeTrace, BatchTrace)):
+        trace = trace.parent_trace
+    return trace is not trace_ctx.trace and type(trace) is DynamicJaxprTrace
 
 
 def vmap(function, in_axes, axis):

@@ -10,7 +10,6 @@ over becomes residuals, which are operands of `linear_p`, so that higher orders,
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import threading
@@ -260,18 +259,14 @@ class _Staged:
 
     def mended(self, rewritten):
         """Return the function with its jaxpr `rewritten`; the rule is rewritten where it runs."""
-        function = rewritten(self.function)
-        if function is self.function:
-            return self
-        return self._with(function, self.rule)
+        return self._with(rewritten(self.function), self.rule)
 
     def batched(self, axis, is_mapped):
         """Return the function mapped over an axis of some operands, and which of its results are mapped."""
         mapped_outputs = [True] * self.n_outputs + [False] * self.n_others  # so that each has its own cotangent
         function, is_mapped_out = internals.batch_jaxpr(self.function, axis, is_mapped, mapped_outputs)
-        rule = self.rule
-        if not isinstance(rule, Exception):
-            rule = _batched_rule(self, axis, is_mapped, is_mapped_out)
+        raises = isinstance(self.rule, Exception)
+        rule = self.rule if raises else _batched_rule(self, axis, is_mapped, is_mapped_out)
         return self._with(function, rule), is_mapped_out
 
     def _with(self, function, rule):
@@ -314,12 +309,8 @@ class _Late:
         return _Late(self.name, function, lambda: self.completed().batched(axis, is_mapped)[0]), is_mapped_out
 
     def mended(self, rewritten):
-        function = rewritten(self.function)
-        return (
-            self
-            if function is self.function
-            else _Late(self.name, function, lambda: self.completed().mended(rewritten))
-        )
+        function, late = rewritten(self.function), lambda: self.completed().mended(rewritten)
+        return self if function is self.function else _Late(self.name, function, late)
 
 
 def _stage(call, primals):
@@ -368,16 +359,6 @@ class _Tracing(threading.local):
 _tracing = _Tracing()
 
 
-@contextlib.contextmanager
-def _tracing_rule_of(call, put_off):
-    before = _tracing.rules, _tracing.put_off
-    _tracing.rules, _tracing.put_off = (*_tracing.rules, code_of(call.f)), put_off
-    try:
-        yield
-    finally:
-        _tracing.rules, _tracing.put_off = before
-
-
 def _trace(call, avals, variables, closed_over, put_off):
     """Trace the function and its rule; return them, and what they close over.
 
@@ -388,8 +369,7 @@ def _trace(call, avals, variables, closed_over, put_off):
         closed_over: What they close over, if an earlier trace, which may have ended, has found it.
         put_off: See `_Tracing`.
     """
-    traced = {}
-    is_forward = _is_forward_mode()
+    traced, outside = {}, internals.trace_ctx.trace
 
     def function(*primals):
         if closed_over is not None:
@@ -406,19 +386,21 @@ def _trace(call, avals, variables, closed_over, put_off):
             traced["given"] = [g is not None for g in grads]
             return [g for g in grads if g is not None]
 
-        residuals = []
+        residuals, before = [], (_tracing.rules, _tracing.put_off)
+        _tracing.rules, _tracing.put_off = (*_tracing.rules, code_of(call.f)), put_off
         try:
-            with _tracing_rule_of(call, put_off):
-                traced["rule"], residuals = internals.trace(
-                    rule, [internals.tangent_aval(internals.typeof(y)) for y in itertools.compress(outputs, inexact)]
-                )
+            traced["rule"], residuals = internals.trace(
+                rule, [internals.tangent_aval(internals.typeof(y)) for y in itertools.compress(outputs, inexact)]
+            )
         except RecursionError:
             raise
         except Exception as error:  # it does not matter unless the call is differentiated
-            if is_forward and is_unknown_value(error):
+            if is_unknown_value(error) and _is_forward_mode(outside):
                 raise _reads_values(call.rule_name) from error
             traced["rule"] = late_errors.without_frames(error, "JAX")
             traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
+        finally:
+            _tracing.rules, _tracing.put_off = before
         places = {id(y): i for i, y in reversed([*enumerate(outputs)])}
         for x in variables or []:  # an input that is returned stays an input
             places.pop(id(x), None)
@@ -443,9 +425,8 @@ def _trace(call, avals, variables, closed_over, put_off):
     rule = traced["rule"]
     if not isinstance(rule, Exception):
         jaxpr, rule = internals.shared(jaxpr), internals.shared(rule)
-    names = [name_of(x, call) for x in closed_over]
-    known = tuple(traced["taken"]), tuple(slots), tuple(names)
-    return _once(_Staged, call.rule_name, jaxpr, traced["n_outputs"], rule, *known), closed_over
+    parts = jaxpr, traced["n_outputs"], rule, tuple(traced["taken"]), tuple(slots)
+    return _once(_Staged, call.rule_name, *parts, tuple([name_of(x, call) for x in closed_over])), closed_over
 
 
 def _once(make, *parts):
@@ -489,8 +470,7 @@ def _staged_jvp(primals, tangents, *, staged, all_results):
     if not all_results:
         return results[:n], out_tangents
     # the derivative of the rule goes through its residuals: outputs have the rule, the rest the function's operations
-    pushed, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
-    pushed, _ = internals.prune(pushed, [False] * len(is_nonzero) + [True] * sum(is_nonzero), True)
+    pushed, is_nonzero = rule.pushed()
     found = iter(internals.jaxpr_as_fun(pushed)(*primals, *[t for t in tangents if _is_perturbed(t)]))
     for r, nonzero in zip(results[n:], is_nonzero, strict=True):
         out_tangents.append(next(found) if nonzero else Zero(internals.tangent_aval(internals.typeof(r))))
@@ -514,7 +494,7 @@ def _staged_batch(axis, operands, axes, *, staged, all_results):
     if all(d is None for d in axes):
         results = staged_p.bind(*operands, staged=staged, all_results=all_results)
         return results, [None] * len(results)
-    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
+    operands = [jnp.moveaxis(x, d, 0) if d else x for x, d in zip(operands, axes, strict=True)]
     batched, is_mapped_out = staged.batched(axis, [d is not None for d in axes])
     results = staged_p.bind(*operands, staged=batched, all_results=all_results)
     return results, [0 if mapped else None for mapped in is_mapped_out[: len(results)]]
@@ -617,7 +597,7 @@ def _rule_of(staged, is_perturbed):
     """Return the rule of a function for its perturbed operands, with its residuals and the slots that it fills."""
     wanted = [is_perturbed[slot] for slot in staged.slots]
     jaxpr, taken, out_avals = staged.rule, staged.taken, staged.function.out_avals[: staged.n_outputs]
-    program = []
+    calls, program = itertools.count(), []
     if isinstance(jaxpr, Exception):
         taken = []
     elif not (all(wanted) and internals.is_used_whole(jaxpr.jaxpr)):
@@ -633,14 +613,20 @@ def _rule_of(staged, is_perturbed):
     def pull(residuals, cotangents):
         if isinstance(jaxpr, Exception):
             raise late_errors.again(jaxpr)
-        if not internals.is_transforming():
+        if not next(calls) or not internals.is_transforming():
             return internals.evaluate(jaxpr, *residuals, *cotangents)
-        if not program:  # JAX transforms it once, not each operation at each call
+        if not program:  # called again: JAX transforms it once, not each operation at each call
             program.append(jax.jit(functools.partial(internals.evaluate, jaxpr), inline=True))
         return program[0](*residuals, *cotangents)
 
+    @functools.cache
+    def pushed():
+        """Return a jaxpr of the tangents of the function's other results, and which of them are not zero."""
+        found, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
+        return internals.prune(found, [False] * len(is_nonzero) + [True] * sum(is_nonzero), True)[0], is_nonzero
+
     rule = _Rule(staged.name, pull, len(taken), out_avals, residual_kinds)
-    rule.taken, rule.slots = taken, list(itertools.compress(staged.slots, wanted))
+    rule.taken, rule.slots, rule.pushed = taken, list(itertools.compress(staged.slots, wanted)), pushed
     return rule
 
 
@@ -731,7 +717,7 @@ def _linear_batch(axis, operands, axes, *, rule):
         out = linear_p.bind(*operands, rule=rule)
         return out, [None] * len(out)
     n = rule.n_residuals
-    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
+    operands = [jnp.moveaxis(x, d, 0) if d else x for x, d in zip(operands, axes, strict=True)]
     axes = [None if d is None else 0 for d in axes]
     pull_each = internals.vmap(rule.pull, (axes[:n], [0] * len(rule.tangent_avals)), axis)
 
@@ -760,8 +746,7 @@ def _reads_values(name):
     return errors.NonLinearRuleError.of(name, why)
 
 
-def _is_forward_mode():
-    trace = internals.trace_ctx.trace
+def _is_forward_mode(trace):
     while trace is not None and not isinstance(trace, internals.JVPTrace):
         trace = getattr(trace, "parent_trace", None)
     return trace is not None
