@@ -192,7 +192,7 @@ def _description(n):
     return debug_info("custom_gradient", lambda *operands: operands, [0] * n, {})
 
 
-def shared(closed):
+def share(closed):
     """Return a closed jaxpr that is equal to `closed`, one object while it lives: JAX's caches know it by identity."""
     jaxpr, numbers = closed.jaxpr, {}
     if closed.consts:

@@ -424,7 +424,7 @@ def _trace(call, avals, variables, closed_over, put_off):
     slots = [operand for operand, given in zip(operands, traced["given"], strict=True) if given]
     rule = traced["rule"]
     if not isinstance(rule, Exception):
-        jaxpr, rule = internals.shared(jaxpr), internals.shared(rule)
+        jaxpr, rule = internals.share(jaxpr), internals.share(rule)
     parts = jaxpr, traced["n_outputs"], rule, tuple(traced["taken"]), tuple(slots)
     return _once(_Staged, call.rule_name, *parts, tuple([name_of(x, call) for x in closed_over])), closed_over
 
@@ -470,7 +470,7 @@ def _staged_jvp(primals, tangents, *, staged, all_results):
     if not all_results:
         return results[:n], out_tangents
     # the derivative of the rule goes through its residuals: outputs have the rule, the rest the function's operations
-    pushed, is_nonzero = rule.pushed()
+    pushed, is_nonzero = rule.jvp_of_others()
     found = iter(internals.jaxpr_as_fun(pushed)(*primals, *[t for t in tangents if _is_perturbed(t)]))
     for r, nonzero in zip(results[n:], is_nonzero, strict=True):
         out_tangents.append(next(found) if nonzero else Zero(internals.tangent_aval(internals.typeof(r))))
@@ -620,13 +620,14 @@ def _rule_of(staged, is_perturbed):
         return program[0](*residuals, *cotangents)
 
     @functools.cache
-    def pushed():
+    def jvp_of_others():
         """Return a jaxpr of the tangents of the function's other results, and which of them are not zero."""
         found, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
         return internals.prune(found, [False] * len(is_nonzero) + [True] * sum(is_nonzero), True)[0], is_nonzero
 
     rule = _Rule(staged.name, pull, len(taken), out_avals, residual_kinds)
-    rule.taken, rule.slots, rule.pushed = taken, list(itertools.compress(staged.slots, wanted)), pushed
+    rule.taken, rule.slots = taken, list(itertools.compress(staged.slots, wanted))
+    rule.jvp_of_others = jvp_of_others
     return rule
 
 
