@@ -15,6 +15,7 @@ from multiop._rules import lru
 from multiop.testing._shared_process import without_torch_compiler
 
 N = 5
+WEAK = weakref.WeakKeyDictionary, weakref.WeakValueDictionary
 # functions of arguments of which there are few: dtypes, versions, signatures of ops, no argument at all
 FEW = {
     "multiop.autodiff.sparse._sets.sparse",
@@ -82,7 +83,7 @@ def sizes():
     found = {}
     for name, entries in modules():
         for key, value in list(entries.items()):
-            if isinstance(value, (dict, set, list, weakref.WeakSet, weakref.WeakKeyDictionary)) and key[:2] != "__":
+            if isinstance(value, (dict, set, list, weakref.WeakSet, *WEAK)) and key[:2] != "__":
                 inner = value.values() if isinstance(value, dict) else ()
                 found[f"{name}.{key}"] = len(value) + sum(len(x) for x in inner if isinstance(x, (dict, set, list)))
     return found

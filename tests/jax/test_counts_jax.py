@@ -96,7 +96,17 @@ def test_a_gradient_takes_few_calls_more_than_that_of_jax(jax_alone):
     assert count_calls(mo.value_and_grad(f), X) <= count_calls(jax.value_and_grad(f), X) + 30
 
 
-def test_a_trace_of_custom_gradients_takes_little_more_calls_than_that_of_jax(jax_alone):
+ORDERS = {  # and how many calls a trace takes at most, as a multiple of JAX's
+    "first": (1.18, jax.grad),
+    "second": (1.14, lambda f: jax.grad(jax.grad(f))),
+    "mapped": (1.06, lambda f: lambda x: jax.vmap(jax.grad(f))(jnp.stack([x, x]))),
+}
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_trace_of_custom_gradients_takes_little_more_calls_than_that_of_jax(order, jax_alone):
+    most, derivative = ORDERS[order]
+
     def forward(x):
         e = jnp.exp(x)
         return jnp.log1p(e), e
@@ -115,7 +125,6 @@ def test_a_trace_of_custom_gradients_takes_little_more_calls_than_that_of_jax(ja
                 x = f(x)
             return x
 
-        jax.jit(jax.grad(lambda x: chain(x))).trace(1.0)
-        return count_calls(lambda: jax.jit(jax.grad(lambda x: chain(x))).trace(1.0))
+        return count_calls(lambda: jax.jit(derivative(lambda x: chain(x))).trace(1.0))
 
-    assert calls(ours) <= 1.2 * calls(native)
+    assert calls(ours) <= most * calls(native)

@@ -823,6 +823,41 @@ def test_compiled_code_is_that_of_custom_vjp():
         assert n_operations(transform(ours)) <= n_operations(transform(by_hand))
 
 
+FACTORS = (0.5, 2.0, 0.5, 1, 1.0, True, 0.0, -0.0, np.float32(2.0), jnp.float32(3.0))
+
+
+@pytest.mark.parametrize(
+    "derivative",
+    [
+        jax.grad,
+        lambda f: jax.grad(lambda x: jnp.sum(jax.grad(f)(x) ** 2)),
+        jax.hessian,
+        lambda f: lambda x: jax.vmap(jax.grad(f))(jnp.stack([x, 2 * x])),
+        lambda f: lambda x: jax.jvp(jax.grad(f), (x,), (x,))[1],
+        lambda f: jax.grad(jax.checkpoint(f)),
+    ],
+)
+def test_what_is_shared_is_equal(derivative):
+    """Calls of one line, whose programs differ in a number alone, keep their own."""
+
+    def scaled(k):
+        return op_custom_gradient(lambda x: (x * x * k, lambda u: jnp.copysign(2 * k, k) * x * u))
+
+    def total(f):
+        return lambda x: sum(jnp.sum(f(k)(x)) * (i + 1) for i, k in enumerate(FACTORS))
+
+    ours, plain = total(scaled), total(lambda k: lambda x: x * x * k)
+    for wrap in (lambda f: f, jax.jit):
+        assert_same(wrap(derivative(ours))(X), derivative(plain)(X))
+
+
+def test_the_sign_of_a_zero_is_not_shared():
+    def signed(k):
+        return op_custom_gradient(lambda x: (x * 1, lambda u: jnp.copysign(u, k)))
+
+    assert jax.jit(jax.grad(lambda x: signed(0.0)(x) + 2 * signed(-0.0)(x)))(1.0) == -1
+
+
 def test_a_compiled_residual_is_only_what_the_wanted_gradients_need():
     """Differentiated with respect to `x` alone, `sin(x)`, which the gradient of `y` needs, is no residual."""
     _, pullback = jax.jit(lambda x: jax.vjp(lambda x: product(x, Y), x))(X)

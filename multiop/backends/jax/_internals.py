@@ -8,8 +8,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import operator
+import weakref
 
 import jax
+import numpy as np
 from jax._src import config, linear_util, util
 from jax._src.ad_util import Zero as Zero, stop_gradient_p as stop_gradient_p
 from jax._src.api_util import debug_info
@@ -37,6 +39,7 @@ from jax._src.core import (
 from jax._src.debugging import debug_callback_p
 from jax._src.interpreters.ad import (
     JVPTrace as JVPTrace,
+    LinearizeTrace,
     UndefinedPrimal as UndefinedPrimal,
     add_tangents as add_tangents,
     backward_pass as backward_pass,
@@ -189,6 +192,39 @@ def _description(n):
     return debug_info("custom_gradient", lambda *operands: operands, [0] * n, {})
 
 
+def share(closed):
+    """Return a closed jaxpr that is equal to `closed`, one object while it lives: JAX's caches know it by identity."""
+    jaxpr, numbers = closed.jaxpr, {}
+    if closed.consts:
+        return closed
+    key = [(x.aval, numbers.setdefault(x, len(numbers))) for x in jaxpr.invars]
+
+    def number(x):
+        return (x.aval, type(x.val), np.asarray(x.val).tobytes()) if isinstance(x, Literal) else numbers[x]
+
+    for eqn in jaxpr.eqns:
+        key += eqn.primitive, eqn.source_info.name_stack.stack, eqn.ctx, frozenset(eqn.effects)
+        key += map(number, eqn.invars)
+        key += map(_exact, eqn.params.items())
+        for x in eqn.outvars:  # each has the next number
+            numbers[x] = len(numbers)
+            key.append(x.aval)
+    try:
+        return _shared.setdefault((*key, *map(number, jaxpr.outvars)), closed)
+    except TypeError:  # a parameter without a hash
+        return closed
+
+
+_shared = weakref.WeakValueDictionary()
+
+
+def _exact(x):
+    """Return a key for `x`: numbers that are equal, as 1 and True, or 0.0 and -0.0, may mean different things."""
+    if isinstance(x, tuple):
+        return type(x), *map(_exact, x)
+    return type(x), repr(x) if isinstance(x, (float, complex, np.generic)) else x
+
+
 def stand_in(tracers, values):
     """Use `tracers` of the current trace wherever `values` of other traces, which may have ended, are used in it."""
     trace_ctx.trace.frame.constid_to_tracer.update(zip(map(id, values), tracers, strict=True))
@@ -209,6 +245,14 @@ def is_used_whole(jaxpr):
 def tangent_aval(aval):
     """Return the type of the tangents of a value of type `aval`."""
     return aval.to_tangent_aval().strip_weak_type()
+
+
+def is_transforming():
+    """Say whether operations are traced, each after it is transformed."""
+    trace = trace_ctx.trace
+    while isinstance(trace, (JVPTrace, LinearizeTrace, BatchTrace)):
+        trace = trace.parent_trace
+    return trace is not trace_ctx.trace and type(trace) is DynamicJaxprTrace
 
 
 def vmap(function, in_axes, axis):

@@ -35,7 +35,7 @@ def evaluate(closed, *args):
     return jaxpr_as_fun(closed)(*args)
 
 
-def lower_as(primitive, program, cacheable=True):
+def lower_as(primitive, program):
     """Lower `primitive` as the closed jaxpr `program(**params)`, see `_since_0_9`."""
     register_lowering(primitive, lowering_by_trace(program))
 

@@ -59,11 +59,8 @@ def evaluate(closed, *args):
     return list(map(read, jaxpr.outvars))
 
 
-def lower_as(primitive, program, cacheable=True):
-    """Lower `primitive` as the closed jaxpr `program(**params)`, whose first results are its own.
-
-    If it is not `cacheable`, no two equations of a program are expected to be equal.
-    """
+def lower_as(primitive, program):
+    """Lower `primitive` as the closed jaxpr `program(**params)`, whose first results are its own."""
     by_trace = lowering_by_trace(program)
 
     def lower(context, *operands, **params):
@@ -73,7 +70,7 @@ def lower_as(primitive, program, cacheable=True):
         found = custom_derivatives._custom_jvp_vjp_call_lowering(context, *operands, call_jaxpr=closed)
         return found[: len(context.avals_out)]
 
-    register_lowering(primitive, lower, cacheable=cacheable)
+    register_lowering(primitive, lower)
 
 
 def lowering_by_trace(program):

@@ -10,9 +10,10 @@ over becomes residuals, which are operands of `linear_p`, so that higher orders,
 
 from __future__ import annotations
 
-import contextlib
+import functools
 import itertools
 import threading
+import weakref
 
 import jax
 import jax.numpy as jnp
@@ -238,7 +239,8 @@ class _Staged:
         n_outputs: The number of outputs.
         rule: A jaxpr from the residuals and the cotangents of the inexact outputs to one gradient per entry of `slots`,
             or the exception that the rule raised, which is raised again when the function is differentiated.
-        taken: The result that is each residual of the rule. One that is an output has the rule for its own derivative.
+        taken: Each residual of the rule: its index among the results (an output has the rule for its own derivative),
+            or, if it is a primal, its index among the operands, from their end.
         slots: The operands that have a gradient; that of any other primal is zero.
         closed_over: A description of each operand that the function closes over.
     """
@@ -257,54 +259,23 @@ class _Staged:
 
     def mended(self, rewritten):
         """Return the function with its jaxpr `rewritten`; the rule is rewritten where it runs."""
-        function = rewritten(self.function)
-        if function is self.function:
-            return self
-        return _Staged(self.name, function, self.n_outputs, self.rule, self.taken, self.slots, self.closed_over)
+        return self._with(rewritten(self.function), self.rule)
 
     def batched(self, axis, is_mapped):
         """Return the function mapped over an axis of some operands, and which of its results are mapped."""
         mapped_outputs = [True] * self.n_outputs + [False] * self.n_others  # so that each has its own cotangent
         function, is_mapped_out = internals.batch_jaxpr(self.function, axis, is_mapped, mapped_outputs)
-        rule = self.rule
-        if not isinstance(rule, Exception):
-            rule = _batched_rule(self, axis, is_mapped, is_mapped_out)
-        return _Staged(
-            self.name, function, self.n_outputs, rule, self.taken, self.slots, self.closed_over
-        ), is_mapped_out
+        raises = isinstance(self.rule, Exception)
+        rule = self.rule if raises else _batched_rule(self, axis, is_mapped, is_mapped_out)
+        return self._with(function, rule), is_mapped_out
+
+    def _with(self, function, rule):
+        return _once(_Staged, self.name, function, self.n_outputs, rule, self.taken, self.slots, self.closed_over)
 
     def only(self, outputs):
         """Return the part of the function that computes the outputs, or the part that computes its other results."""
         used = [outputs] * self.n_outputs + [not outputs] * self.n_others
         return internals.prune(self.function, used, True)[0]
-
-    def rule_for(self, is_perturbed):
-        """Return the rule for the perturbed operands, the results that are its residuals, and the slots it fills."""
-        wanted = [is_perturbed[slot] for slot in self.slots]
-        filled = [slot for slot, want in zip(self.slots, wanted, strict=True) if want]
-        if isinstance(self.rule, Exception):
-            return self._rule_that_raises(), [], filled
-        n = len(self.taken)
-        jaxpr, taken = self.rule, self.taken
-        if not (all(wanted) and internals.is_used_whole(jaxpr.jaxpr)):
-            jaxpr, used = internals.prune(jaxpr, wanted, [False] * n + [True] * (len(jaxpr.in_avals) - n))
-            taken = [i for i, use in zip(taken, used, strict=False) if use]
-        out_avals = self.function.out_avals[: self.n_outputs]
-
-        def residual_kinds():
-            found = linearity.kinds(self.function.jaxpr, [linearity.CONSTANT] * len(self.function.in_avals))
-            return [found[i] for i in taken]
-
-        def pull(residuals, cotangents):
-            return internals.evaluate(jaxpr, *residuals, *cotangents)
-
-        return _Rule(self.name, pull, len(taken), out_avals, residual_kinds), taken, filled
-
-    def _rule_that_raises(self):
-        def pull(residuals, cotangents):
-            raise late_errors.again(self.rule)
-
-        return _Rule(self.name, pull, 0, self.function.out_avals[: self.n_outputs], list)
 
     def refuse_closed_over(self, is_perturbed):
         """Raise if the outputs depend differentiably on a perturbed value that the rule has no gradient for."""
@@ -338,12 +309,8 @@ class _Late:
         return _Late(self.name, function, lambda: self.completed().batched(axis, is_mapped)[0]), is_mapped_out
 
     def mended(self, rewritten):
-        function = rewritten(self.function)
-        return (
-            self
-            if function is self.function
-            else _Late(self.name, function, lambda: self.completed().mended(rewritten))
-        )
+        function, late = rewritten(self.function), lambda: self.completed().mended(rewritten)
+        return self if function is self.function else _Late(self.name, function, late)
 
 
 def _stage(call, primals):
@@ -392,16 +359,6 @@ class _Tracing(threading.local):
 _tracing = _Tracing()
 
 
-@contextlib.contextmanager
-def _tracing_rule_of(call, put_off):
-    before = _tracing.rules, _tracing.put_off
-    _tracing.rules, _tracing.put_off = (*_tracing.rules, code_of(call.f)), put_off
-    try:
-        yield
-    finally:
-        _tracing.rules, _tracing.put_off = before
-
-
 def _trace(call, avals, variables, closed_over, put_off):
     """Trace the function and its rule; return them, and what they close over.
 
@@ -412,8 +369,7 @@ def _trace(call, avals, variables, closed_over, put_off):
         closed_over: What they close over, if an earlier trace, which may have ended, has found it.
         put_off: See `_Tracing`.
     """
-    traced = {}
-    is_forward = _is_forward_mode()
+    traced, outside = {}, internals.trace_ctx.trace
 
     def function(*primals):
         if closed_over is not None:
@@ -430,21 +386,25 @@ def _trace(call, avals, variables, closed_over, put_off):
             traced["given"] = [g is not None for g in grads]
             return [g for g in grads if g is not None]
 
-        residuals = []
+        residuals, before = [], (_tracing.rules, _tracing.put_off)
+        _tracing.rules, _tracing.put_off = (*_tracing.rules, code_of(call.f)), put_off
         try:
-            with _tracing_rule_of(call, put_off):
-                traced["rule"], residuals = internals.trace(
-                    rule, [internals.tangent_aval(internals.typeof(y)) for y in itertools.compress(outputs, inexact)]
-                )
+            traced["rule"], residuals = internals.trace(
+                rule, [internals.tangent_aval(internals.typeof(y)) for y in itertools.compress(outputs, inexact)]
+            )
         except RecursionError:
             raise
         except Exception as error:  # it does not matter unless the call is differentiated
-            if is_forward and is_unknown_value(error):
+            if is_unknown_value(error) and _is_forward_mode(outside):
                 raise _reads_values(call.rule_name) from error
             traced["rule"] = late_errors.without_frames(error, "JAX")
             traced["given"] = [is_inexact(x) for x in [*primals, *(variables or [])]]
-        inputs = {id(x) for x in (*primals, *(variables or []))}  # an input that is returned stays an input
-        places = {id(y): i for i, y in reversed([*enumerate(outputs)]) if id(y) not in inputs}
+        finally:
+            _tracing.rules, _tracing.put_off = before
+        places = {id(y): i for i, y in reversed([*enumerate(outputs)])}
+        for x in variables or []:  # an input that is returned stays an input
+            places.pop(id(x), None)
+        places.update({id(x): i - len(primals) for i, x in enumerate(primals)})
         others = [x for x in residuals if id(x) not in places]
         places.update({id(x): len(outputs) + i for i, x in enumerate(others)})
         traced["n_outputs"], traced["taken"] = len(outputs), [places[id(x)] for x in residuals]
@@ -462,9 +422,22 @@ def _trace(call, avals, variables, closed_over, put_off):
     position = {id(x): i for i, x in enumerate(closed_over)}
     operands = [*range(len(closed_over), len(closed_over) + len(avals)), *[position[id(x)] for x in variables or []]]
     slots = [operand for operand, given in zip(operands, traced["given"], strict=True) if given]
-    names = [name_of(x, call) for x in closed_over]
-    staged = _Staged(call.rule_name, jaxpr, traced["n_outputs"], traced["rule"], traced["taken"], slots, names)
-    return staged, closed_over
+    rule = traced["rule"]
+    if not isinstance(rule, Exception):
+        jaxpr, rule = internals.share(jaxpr), internals.share(rule)
+    parts = jaxpr, traced["n_outputs"], rule, tuple(traced["taken"]), tuple(slots)
+    return _once(_Staged, call.rule_name, *parts, tuple([name_of(x, call) for x in closed_over])), closed_over
+
+
+def _once(make, *parts):
+    """Return `make(*parts)`, one object for equal parts as long as it lives: JAX's caches know it by its identity."""
+    found = _made.get((make, parts))
+    if found is None:
+        found = _made[make, parts] = make(*parts)
+    return found
+
+
+_made = weakref.WeakValueDictionary()
 
 
 @staged_p.def_impl
@@ -483,8 +456,9 @@ def _run_for_rule(primals, is_perturbed, staged):
     """Return all results, the rule, the residuals that it needs, and the operands whose tangents it takes."""
     staged.refuse_closed_over(is_perturbed)
     results = staged_p.bind(*primals, staged=staged, all_results=staged.n_others > 0)
-    rule, taken, slots = staged.rule_for(is_perturbed)
-    return results, rule, [results[i] for i in taken], slots
+    rule = _once(_rule_of, staged, tuple(is_perturbed))
+    held = [*results, *primals]
+    return results, rule, [held[i] for i in rule.taken], rule.slots
 
 
 def _staged_jvp(primals, tangents, *, staged, all_results):
@@ -496,8 +470,7 @@ def _staged_jvp(primals, tangents, *, staged, all_results):
     if not all_results:
         return results[:n], out_tangents
     # the derivative of the rule goes through its residuals: outputs have the rule, the rest the function's operations
-    pushed, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
-    pushed, _ = internals.prune(pushed, [False] * len(is_nonzero) + [True] * sum(is_nonzero), True)
+    pushed, is_nonzero = rule.jvp_of_others()
     found = iter(internals.jaxpr_as_fun(pushed)(*primals, *[t for t in tangents if _is_perturbed(t)]))
     for r, nonzero in zip(results[n:], is_nonzero, strict=True):
         out_tangents.append(next(found) if nonzero else Zero(internals.tangent_aval(internals.typeof(r))))
@@ -521,7 +494,7 @@ def _staged_batch(axis, operands, axes, *, staged, all_results):
     if all(d is None for d in axes):
         results = staged_p.bind(*operands, staged=staged, all_results=all_results)
         return results, [None] * len(results)
-    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
+    operands = [jnp.moveaxis(x, d, 0) if d else x for x, d in zip(operands, axes, strict=True)]
     batched, is_mapped_out = staged.batched(axis, [d is not None for d in axes])
     results = staged_p.bind(*operands, staged=batched, all_results=all_results)
     return results, [0 if mapped else None for mapped in is_mapped_out[: len(results)]]
@@ -529,7 +502,8 @@ def _staged_batch(axis, operands, axes, *, staged, all_results):
 
 def _batched_rule(staged, axis, is_mapped, is_mapped_out):
     n_cotangents = len(staged.rule.in_avals) - len(staged.taken)
-    is_mapped_in = [*[is_mapped_out[i] for i in staged.taken], *[True] * n_cotangents]
+    is_held_mapped = [*is_mapped_out, *is_mapped]
+    is_mapped_in = [*[is_held_mapped[i] for i in staged.taken], *[True] * n_cotangents]
     is_mapped_slot = [is_mapped[slot] for slot in staged.slots]
     rule, is_mapped_grad = internals.batch_jaxpr(staged.rule, axis, is_mapped_in, is_mapped_slot)
     if list(is_mapped_grad) != is_mapped_slot:  # a shared operand: sum its gradient over the examples
@@ -579,7 +553,7 @@ internals.primitive_jvps[staged_p] = _staged_jvp
 internals.register_linearization(staged_p, _staged_linearize)
 internals.fancy_primitive_batchers[staged_p] = _staged_batch
 internals.primitive_transposes[staged_p] = _staged_transpose
-internals.lower_as(staged_p, lambda staged, **_: staged.function, cacheable=False)
+internals.lower_as(staged_p, lambda staged, **_: staged.function)
 
 
 # The tangent map
@@ -617,6 +591,44 @@ class _Rule:
     def mended(self, _):
         """Return the map with the operations of its rule rewritten."""
         return _Rule(self.name, mended(self.pull), self.n_residuals, self.out_avals, self.residual_kinds)
+
+
+def _rule_of(staged, is_perturbed):
+    """Return the rule of a function for its perturbed operands, with its residuals and the slots that it fills."""
+    wanted = [is_perturbed[slot] for slot in staged.slots]
+    jaxpr, taken, out_avals = staged.rule, staged.taken, staged.function.out_avals[: staged.n_outputs]
+    calls, program = itertools.count(), []
+    if isinstance(jaxpr, Exception):
+        taken = []
+    elif not (all(wanted) and internals.is_used_whole(jaxpr.jaxpr)):
+        n = len(taken)
+        jaxpr, used = internals.prune(jaxpr, wanted, [False] * n + [True] * (len(jaxpr.in_avals) - n))
+        taken = [i for i, use in zip(taken, used, strict=False) if use]
+
+    def residual_kinds():
+        given = [linearity.CONSTANT] * len(staged.function.in_avals)
+        found = [*linearity.kinds(staged.function.jaxpr, given), *given]
+        return [found[i] for i in taken]
+
+    def pull(residuals, cotangents):
+        if isinstance(jaxpr, Exception):
+            raise late_errors.again(jaxpr)
+        if not next(calls) or not internals.is_transforming():
+            return internals.evaluate(jaxpr, *residuals, *cotangents)
+        if not program:  # called again: JAX transforms it once, not each operation at each call
+            program.append(jax.jit(functools.partial(internals.evaluate, jaxpr), inline=True))
+        return program[0](*residuals, *cotangents)
+
+    @functools.cache
+    def jvp_of_others():
+        """Return a jaxpr of the tangents of the function's other results, and which of them are not zero."""
+        found, is_nonzero = internals.jvp_jaxpr(staged.only(outputs=False), is_perturbed, False)
+        return internals.prune(found, [False] * len(is_nonzero) + [True] * sum(is_nonzero), True)[0], is_nonzero
+
+    rule = _Rule(staged.name, pull, len(taken), out_avals, residual_kinds)
+    rule.taken, rule.slots = taken, list(itertools.compress(staged.slots, wanted))
+    rule.jvp_of_others = jvp_of_others
+    return rule
 
 
 def _push(rule, residuals, tangents):
@@ -706,7 +718,7 @@ def _linear_batch(axis, operands, axes, *, rule):
         out = linear_p.bind(*operands, rule=rule)
         return out, [None] * len(out)
     n = rule.n_residuals
-    operands = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(operands, axes, strict=True)]
+    operands = [jnp.moveaxis(x, d, 0) if d else x for x, d in zip(operands, axes, strict=True)]
     axes = [None if d is None else 0 for d in axes]
     pull_each = internals.vmap(rule.pull, (axes[:n], [0] * len(rule.tangent_avals)), axis)
 
@@ -735,8 +747,7 @@ def _reads_values(name):
     return errors.NonLinearRuleError.of(name, why)
 
 
-def _is_forward_mode():
-    trace = internals.trace_ctx.trace
+def _is_forward_mode(trace):
     while trace is not None and not isinstance(trace, internals.JVPTrace):
         trace = getattr(trace, "parent_trace", None)
     return trace is not None
