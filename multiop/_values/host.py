@@ -28,7 +28,9 @@ def any_integer(test: Callable[[Any], Any], x: Any) -> bool:
     """Say whether an integer of a host value passes a test: one that is known as a program is made."""
     if isinstance(x, (list, tuple)):
         return any(any_integer(test, y) for y in x)
-    return isinstance(x, (int, np.integer, np.ndarray)) and bool(np.any(test(x)))
+    if isinstance(x, (int, np.integer)):  # PyTorch's compiler makes a tensor of what NumPy computes
+        return bool(test(x))
+    return isinstance(x, np.ndarray) and bool(np.any(test(x)))
 
 
 def is_zero(x: Any) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 import torch
 
 from ._internals import apply_directly, forward_mode_enabled, without_tangent
@@ -9,13 +11,17 @@ from ._internals import apply_directly, forward_mode_enabled, without_tangent
 
 def with_slopes(value, *slopes, is_slope=False):
     """Return `value`, a function of tensors of one shape, with these derivatives in both modes."""
+    names = (inspect.Parameter(f"x{k}", inspect.Parameter.POSITIONAL_ONLY) for k in range(len(slopes)))
+    signature = inspect.Signature(list(names))
 
     class Ruled(torch.autograd.Function):
         generate_vmap_rule = True
 
-        @staticmethod
         def forward(*xs):
             return value(*xs)
+
+        forward.__signature__ = signature  # PyTorch's compiler counts its parameters
+        forward = staticmethod(forward)
 
         @staticmethod
         def setup_context(ctx, inputs, output):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+from torch.compiler import is_dynamo_compiling
 
 _PARTS = (torch.float32, torch.float64)
 _COMPLEX = (torch.complex64, torch.complex128)
@@ -34,14 +35,16 @@ op_fft2, op_ifft2 = of_two_axes(torch.fft.fft2), of_two_axes(torch.fft.ifft2)
 
 
 def op_view_as_real(x, *, otherwise):
-    if isinstance(x, torch.Tensor) and x.dtype in _COMPLEX and not x.is_conj() and not x.is_neg():
+    is_complex = isinstance(x, torch.Tensor) and x.dtype in _COMPLEX and not is_dynamo_compiling()
+    if is_complex and not x.is_conj() and not x.is_neg():
         return torch.view_as_real(x)
     return otherwise(x)
 
 
 def op_view_as_complex(x, *, otherwise):
     """Leave entries that are not beside each other to the op, which copies them."""
-    if isinstance(x, torch.Tensor) and x.dtype in _PARTS and x.ndim and x.shape[-1] == 2:
+    is_pair = isinstance(x, torch.Tensor) and x.dtype in _PARTS and x.ndim and x.shape[-1] == 2
+    if is_pair and not is_dynamo_compiling():
         *outer, last = x.stride()
         for stride in outer:
             if stride & 1:

@@ -193,7 +193,7 @@ def system_solution(a, b):
 
 
 def determinant(x):
-    is_narrow = x.dtype.to_real().itemsize < torch.get_default_dtype().itemsize  # its gradient fails there
+    is_narrow = torch.finfo(x.dtype).bits < torch.finfo(torch.get_default_dtype()).bits  # its gradient fails there
     if not (is_narrow or is_lifted()):  # torch.func would add NaN (https://github.com/pytorch/pytorch/issues/192521)
         return torch.linalg.det(x)
     diagonal, parity = pivots(x)
