@@ -28,7 +28,6 @@ LOOKED = (
     "op_image_pad",
     "op_image_resize",
     "op_istft",
-    "op_kv",
     "op_median",
     "op_pad",
     "op_pinv",
@@ -121,6 +120,20 @@ def test_branches_that_return_what_they_were_given_are_traced_whole(backend):
             y = torch.cat(compiled(torch.tensor(pred), x, z))
             torch.testing.assert_close(y, torch.tensor(expected, dtype=torch.float32))
             torch.testing.assert_close(torch.autograd.grad(y.sum(), x)[0], torch.tensor(slope, dtype=torch.float32))
+
+
+def test_a_function_with_slopes_inside_a_rule_is_traced_whole():
+    @multiop.op_custom_gradient
+    def length(x, z):
+        y = multiop.op_hypot(x, z) + multiop.op_cbrt(x)  # of two operands, and of one
+        return y, lambda upstream: (upstream * x, upstream * z)
+
+    torch._dynamo.reset()
+    with multiop.use_backend("torch"):
+        x, z = torch.tensor([3.0, 8.0], requires_grad=True), torch.tensor([4.0, 6.0], requires_grad=True)
+        y = torch.compile(length, fullgraph=True, backend="aot_eager")(x, z)
+        torch.testing.assert_close(y.detach(), torch.tensor([5.0 + 3 ** (1 / 3), 12.0]))
+        torch.testing.assert_close(torch.autograd.grad(y.sum(), (x, z)), (x.detach(), z.detach()))
 
 
 def powers(x, z, n):

@@ -223,9 +223,9 @@ def jvp(fun, primals, tangents):
 def linearize(fun, primals):
     """Return the map of tangents as the pullback of the pullback, which is linear: without decompositions in Python."""
     refuse_inference_mode()
-    is_traced = torch.compiler.is_dynamo_compiling() or tracing_state() is not None or is_tracing()
-    others = [x for x in primals if type(x) is not torch.Tensor or x.requires_grad or x.is_inference()]
-    if is_traced or is_transformed() or others:
+    if torch.compiler.is_dynamo_compiling() or tracing_state() is not None or is_tracing() or is_transformed():
+        return None
+    if any(type(x) is not torch.Tensor or x.requires_grad or x.is_inference() for x in primals):
         return None
     recorded = []
 
