@@ -20,9 +20,7 @@ V = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
 
 
 @pytest.mark.rotating
-@pytest.mark.parametrize(
-    "parts", ["all", *(pytest.param(parts, marks=pytest.mark.tier("full")) for parts in ("missing", "other"))]
-)
+@pytest.mark.parametrize("parts", ["all", "missing", "other"])
 def test_an_unknown_version(parts, passed_alone):
     assert passed_alone("unknown.py", MULTIOP_TEST_PARTS=parts) > 20
 

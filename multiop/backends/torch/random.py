@@ -73,7 +73,7 @@ def rounded(product):
 
 def is_tracing():
     """Say whether ops that run now are being traced into a program."""
-    return is_compiling() or _internals.is_tracing() or _internals.tracing_state() not in (None, "unknown")
+    return is_compiling() or _internals.is_tracing() or _internals.tracing_state() is not None
 
 
 def taken(x, index):
