@@ -123,7 +123,9 @@ forward_mode = _ForwardMode() if _level is None else forward_ad
 dispatch_depth = _part("torch._C._len_torch_dispatch_stack", lambda: 1, lambda part: type(part()) is int)
 mode_kinds = _part("torch._C._TorchDispatchModeKey", None, lambda part: part.FAKE != part.PROXY != part.FUNCTIONAL)
 mode_of_kind = _part("torch._C._get_dispatch_mode", lambda kind: True, lambda part: part(mode_kinds.FAKE) is None)
-tracing_state = _part("torch._C._get_tracing_state", lambda: torch.jit.is_tracing() or None, lambda part: part() is None)
+tracing_state = _part(
+    "torch._C._get_tracing_state", lambda: torch.jit.is_tracing() or None, lambda part: part() is None
+)
 set_grad_enabled = _part(
     "torch._C._set_grad_enabled", torch.set_grad_enabled, lambda part: part(torch.is_grad_enabled()) is None
 )
