@@ -362,6 +362,18 @@ def test_slopes_of_powers_have_all_digits_beside_others(backend, way, dtype, unu
     np.testing.assert_allclose(by_exponent, [float(a**b * mpmath.log(a)) for a, b in exact], rtol=rtol)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("exponent", [0.5, -0.5, 1.5, 2.5, -1.5, 0.3])
+def test_slopes_of_powers_of_numbers(backend, way, dtype, exponent):
+    x = tensor([0.3, 7.5, 1e-6, 2e7, -0.0], dtype)
+    slope = mo.grad(lambda x: mo.op_sum(mo.op_power(x, exponent)))
+    first, second = (host(way(f)(x)) for f in (slope, mo.grad(lambda x: mo.op_sum(slope(x)))))
+    for found, factor, left in ((first, exponent, exponent - 1), (second, exponent * (exponent - 1), exponent - 2)):
+        want = [float(factor * mpf(float(a)) ** left) for a in host(x)[:4]]
+        np.testing.assert_allclose(found[:4], want, rtol={"float32": 2e-6, "float64": 4e-15}[dtype])
+        assert abs(found[4]) == (INF if left < 0 else 0)  # PyTorch's square root of -0.0 turns the sign of a second one
+
+
 def test_a_power_of_one_half(backend, way):
     for exponent in (0.5, tensor(0.5), tensor([0.5])):
         found = host(way(lambda x, exponent=exponent: mo.op_power(x, exponent))(tensor([-INF, -0.0, 4])))

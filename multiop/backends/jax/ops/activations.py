@@ -172,16 +172,8 @@ def along(fn, x, axis):
 
 
 # jax.nn.relu and jax.nn.relu6 halve the gradient at their kinks in a scan that is differentiated twice: see _held.py
-
-
-@jit_inline
-def _relu(x):
-    return jnp.where(x <= 0, 0, x)
-
-
-@jit_inline
-def _relu6(x):
-    return jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, x))
+_relu = jit_inline(lambda x: jnp.where(x <= 0, 0, x))
+_relu6 = jit_inline(lambda x: jnp.where(x <= 0, 0, jnp.where(x >= 6, 6, x)))
 
 
 @jit_inline

@@ -69,6 +69,8 @@ def op_mod(x1, x2):
 def op_power(x1, x2):
     if type(x2) is int and isinstance(x1, jax.Array) and jnp.issubdtype(x1.dtype, np.inexact):
         return _reciprocal(x1) if x2 == -1 else jax.lax.integer_pow(x1, x2)
+    if type(x2) is float and abs(x2) <= 16 and isinstance(x1, jax.Array) and x1.dtype in FLOATING:
+        return power_of_number(x2)(x1)
     given, (x1, x2) = x2, bool_to_int32(*promote(x1, x2))
     if jnp.issubdtype(x1.dtype, np.floating):
         return _power(x1, x2)
@@ -301,11 +303,6 @@ def _abs(x):
 
 
 @jit_inline
-def _square(x):
-    return jnp.square(*bool_to_int32(x))
-
-
-@jit_inline
 def _complex_sign(z):
     safe = jnp.where(z == 0, 1, z)  # by parts: the derivative of a complex quotient squares the divisor
     re, im = jnp.real(safe), jnp.imag(safe)
@@ -336,11 +333,6 @@ _clip_between = with_constants(lambda x, low, high: clip(x, _number_like(x, low)
 def _divide_no_nan(x1, x2):
     zero = x2 == 0
     return jnp.where(zero, 0, divide(x1, jnp.where(zero, 1, x2)))
-
-
-@jit_inline
-def _heaviside(x1, x2):
-    return jnp.where(x1 == 0, x2, (jnp.sign(x1) + 1) / 2)
 
 
 @functools.partial(jit_inline, static_argnums=1)
@@ -451,11 +443,6 @@ def _floor_divide(x1, x2):
     return jnp.where(y == 0, jax.lax.stop_gradient(x1 / x2) * 0, y)  # JAX's 0 has no sign
 
 
-@jit_inline
-def _sign(x):
-    return jnp.where(x == 0, 0, jnp.sign(x))  # JAX's sign of -0.0 is -0.0
-
-
 def integer_power(x1, x2, given):
     """Raise integers to a power; a negative power raises, or returns 0 if only the compiled program knows it."""
     negative = x2 < 0
@@ -489,14 +476,6 @@ def with_changes(fn, *changes, of_result=False):
 def total(y, tangents):
     """Return the sum of the tangents of the operands of `y`, with its shape."""
     return jnp.broadcast_to(functools.reduce(jnp.add, tangents), y.shape) if tangents else jnp.zeros_like(y)
-
-
-def no_change(tangent, *_):
-    return tangent
-
-
-def vanishing(tangent, *_):
-    return jnp.zeros_like(tangent)
 
 
 @one_step
@@ -536,6 +515,21 @@ def power_of_order(n, m):
         one_step(lambda tangent, x1, x2: power_of_order(n + 1, m)(x1, x2) * tangent),
         one_step(lambda tangent, x1, x2: power_of_order(n, m + 1)(x1, x2) * tangent),
     )
+
+
+@functools.lru_cache(256)
+def power_of_number(y, factor=1.0):
+    """Return `factor * x ** y` as a function of `x`; XLA has short ways for many a number."""
+    whole = round(y / 2)  # a product of two powers leaves the range no sooner than its result
+
+    def slope(x):
+        wide = x.astype(jnp.promote_types(x.dtype, np.float32))
+        near = wide if y.is_integer() else jnp.abs(wide)  # of -0.0, an odd power would turn the sign
+        return (jax.lax.integer_pow(near, whole) * factor * jnp.power(wide, y - whole)).astype(x.dtype)
+
+    value = slope if factor != 1 else lambda x: jnp.power(x, np.asarray(y, x.dtype))
+    change = one_step(lambda tangent, x: power_of_number(y - 1, factor * y)(x) * tangent if y else 0 * tangent)
+    return jit_inline(with_changes(value, change))
 
 
 def log_add_powers(fn, base):
@@ -747,8 +741,12 @@ _logaddexp2 = jit_inline(log_add_powers(jnp.logaddexp2, math.log(2)))
 _power, _hypot, _arctan2, _cbrt = map(jit_inline, (power_of_order(0, 0), hypot, arctan2, cbrt))
 _reciprocal, _rsqrt, _expm1 = map(jit_inline, (reciprocal, rsqrt, expm1))
 _round = jit_inline(jnp.round)
+_square = jit_inline(lambda x: jnp.square(*bool_to_int32(x)))
+_sign = jit_inline(lambda x: jnp.where(x == 0, 0, jnp.sign(x)))  # JAX's sign of -0.0 is -0.0
+_heaviside = jit_inline(lambda x1, x2: jnp.where(x1 == 0, x2, (jnp.sign(x1) + 1) / 2))
 _nan_to_num = with_constants(lambda x, nan, posinf, neginf: jnp.nan_to_num(x, nan=nan, posinf=posinf, neginf=neginf))
-_nextafter = jit_inline(with_changes(jnp.nextafter, no_change, vanishing))
+no_change = lambda tangent, *_: tangent  # noqa: E731
+_nextafter = jit_inline(with_changes(jnp.nextafter, no_change, lambda tangent, *_: jnp.zeros_like(tangent)))
 _remainder, _fmod = (
     jit_inline(with_changes(rest, no_change, change_of_remainder, of_result=True)) for rest in (remainder, jnp.fmod)
 )
