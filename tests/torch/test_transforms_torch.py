@@ -928,3 +928,22 @@ def test_memory_of_activations(way):
     finally:
         gc.enable()
     assert counts == ([5, 4, 3, 2, 1] if way == "grad" else [5, 5, 5, 5, 5])
+
+
+def test_what_a_compiled_function_closes_over_may_require_a_gradient_later():
+    calls, w, b = [], torch.ones(3), torch.full((3,), 2.0)
+
+    @mo.jit
+    def loss(x):
+        calls.append(None)
+        return mo.op_sum((x * w + b) ** 2)
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    assert not loss(x).requires_grad
+    for step in range(6):  # as two networks that are trained in turns
+        w.requires_grad_(step % 2 == 0), b.requires_grad_(step % 2 == 1)
+        (found,) = torch.autograd.grad(loss(x), w if step % 2 == 0 else b)
+        torch.testing.assert_close(found, 2 * (x + 2) * (x if step % 2 == 0 else 1))
+    assert len(calls) == 3  # the function, and a gradient for each
+    w.requires_grad_(False), b.requires_grad_(False)
+    assert not loss(x).requires_grad

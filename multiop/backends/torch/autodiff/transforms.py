@@ -86,9 +86,7 @@ def vjp(fun, primals, persistent=True):
     if start or aux or reach_out(outputs) or tracing_state() is not None:
         results = detach_unlinked([*outputs, *aux], start)
         linked = True in [y.requires_grad for y in results[: len(outputs)]]
-        if (
-            linked
-        ):  # a rule may hold the pullback where its function returns the outputs: they are not what it starts at
+        if linked:  # a rule may hold the pullback where its function returns the outputs: it starts at others
             outputs = [alias(y) if y.requires_grad else y for y in outputs]
     else:
         results, linked = list(map(torch.Tensor.detach, outputs)), False
@@ -321,7 +319,7 @@ class _Program:
         _keep_places(graph.graph)
         graph.recompile()
         held = _constants(graph)
-        self.closed = [x for x in held if x.requires_grad]
+        self.held = list(filter(is_inexact, held))  # any of them may require a gradient at a later call
         # code that draws random numbers or writes to memory cannot run a second time for its gradient
         self.is_pure = not any(_is_impure(node) for node in graph.graph.nodes)
         self.differentiable = [k for k, x in enumerate(tensors) if is_inexact(x)]
@@ -329,19 +327,20 @@ class _Program:
         # otherwise there is nothing to compile, or something that the compiler reads wrongly
         if any(node.op.startswith("call") for node in graph.graph.nodes) and all(x is in_memory(x) for x in held):
             self.compiled = _compile(graph, tensors, families)
-        self.pullback = jit(self.gradients)
+        self.pullback = functools.cache(lambda *closed: jit(functools.partial(self.gradients, closed)))
 
     def __call__(self, *tensors):
+        closed = [x for x in self.held if x.requires_grad]
         if not torch.is_grad_enabled():
             outputs = self.run(*tensors)
-        elif True not in [x.requires_grad for x in (*tensors, *self.closed)]:
+        elif not closed and True not in [x.requires_grad for x in tensors]:
             set_grad_enabled(False)  # the mode under `_Compiled`, so that it is compiled only once; no_grad() is slow
             try:
                 outputs = self.run(*tensors)
             finally:
                 set_grad_enabled(True)
         elif self.is_pure:
-            outputs = list(_Compiled.apply(self, *tensors, *self.closed))
+            outputs = list(_Compiled.apply(self, closed, *tensors, *closed))
         else:
             return self.by_python(*tensors)
         return self.finish(outputs)
@@ -349,7 +348,7 @@ class _Program:
     @functools.cached_property
     def beyond(self):
         """The tensors that `fun` closes over and no edge of the graph leads to: a rule may need their gradients."""
-        known = {id(x) for x in self.closed}
+        known = set(map(id, self.held))
         return [x for _, x in _rules.reachable(self.fun) if id(x) not in known]
 
     def outputs(self, *tensors):
@@ -371,10 +370,11 @@ class _Program:
             with tracing_lock():  # another thread was tracing: try again
                 return self.compiled(*tensors)
 
-    def gradients(self, *given):
+    def gradients(self, closed, *given):
         """Return the gradients of the differentiable tensors and of the closed-over ones.
 
         Args:
+            closed: Tensors of `held`.
             given: The tensors, then a cotangent per differentiable output.
         """
         n = len(given) - self.n_cotangents
@@ -382,7 +382,7 @@ class _Program:
         with outside_transforms():  # the tensors do not belong to a transform of the cotangents, such as a vmap
             for k in self.differentiable:
                 tensors[k] = leaf(tensors[k])
-        sources = [*[tensors[k] for k in self.differentiable], *self.closed]
+        sources = [*[tensors[k] for k in self.differentiable], *closed]
         with recording(), replaying(), outside_transforms(), autocast_to(self.autocast):
             outputs = [y for y in self.fun(*tensors)[0] if is_inexact(y)]
         tracked = [k for k, y in enumerate(outputs) if y.requires_grad]
@@ -410,9 +410,9 @@ def _compile(graph, tensors, families):
 
 class _Compiled(Function):
     @staticmethod
-    def forward(ctx, program, *tensors):
+    def forward(ctx, program, closed, *tensors):
         ctx.save_for_backward(*tensors)
-        ctx.program, ctx.n = program, len(tensors) - len(program.closed)
+        ctx.program, ctx.closed, ctx.n = program, closed, len(tensors) - len(closed)
         outputs = program.run(*tensors[: ctx.n])
         ctx.inexact = [is_inexact(y) for y in outputs]
         program.n_cotangents = sum(ctx.inexact)
@@ -423,8 +423,8 @@ class _Compiled(Function):
     def backward(ctx, *cotangents):
         program, n = ctx.program, ctx.n
         cotangents = [ct for ct, inexact in zip(cotangents, ctx.inexact, strict=True) if inexact]
-        found = iter(program.pullback(*ctx.saved_tensors[:n], *cotangents))
-        return (None, *[next(found) if k in program.differentiable else None for k in range(n)], *found)
+        found = iter(program.pullback(*ctx.closed)(*ctx.saved_tensors[:n], *cotangents))
+        return (None, None, *[next(found) if k in program.differentiable else None for k in range(n)], *found)
 
 
 def _constants(graph):
