@@ -305,7 +305,7 @@ def recorded(op, rule, args, result=None):
         if type(rule) is tuple:
             y = op(*wide)
             grads = tuple([
-                part(upstreams[0], y, *wide) if isinstance(x, Traced) else None
+                part(upstreams[0], y, *wide) if part and isinstance(x, Traced) else None
                 for part, x in zip(rule, args, strict=False)
             ])  # fmt: skip
         else:

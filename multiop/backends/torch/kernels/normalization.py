@@ -147,7 +147,7 @@ def op_group_normalization(x, groups, gamma, beta, axis, epsilon, *, otherwise):
     if is_rounded:  # the kernel would round the moments
         y, gamma, beta = (t if t is None else t.float() for t in (y, gamma, beta))
     y = torch.group_norm(y, groups, gamma, beta, args.shift(epsilon))
-    if not is_dynamo_compiling() and y.grad_fn is not None:  # of zeros, its gradient would be what lies in memory
+    if y.requires_grad and not is_dynamo_compiling():  # of zeros, its gradient would be what lies in memory
         hook_upstream(y, y.grad_fn, give_memory)
     y = y.type(x.dtype) if is_rounded else y
     y = y.view(moved.shape) if lie_last else y

@@ -49,7 +49,7 @@ def op_einsum(u, subscripts, operands):
     xs = [convert(x if is_traced(x) else array_of(x)) for x in operands]
     shapes, factors, grads = tuple([x.shape for x in xs]), list(map(conj, xs)), []
     for k, x in enumerate(operands):
-        if isinstance(x, Traced):
+        if isinstance(x, (Traced, list, tuple)):
             plan, eyes, lengths = plan_of_operand(subscripts, shapes, k)
             fresh = [np.eye(n, dtype=u.dtype) for n in eyes] + [np.ones(n, u.dtype) for n in lengths]
             grads.append(ops.einsum(plan, (u, *factors[:k], *factors[k + 1 :], *fresh)))

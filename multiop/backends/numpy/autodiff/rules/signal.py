@@ -55,8 +55,8 @@ def scale(x, weights):
 
 def resize(y, x, axes):
     """Return `y` with the sizes of `x` along the axes: its first entries, or zeros after them."""
-    more = [(0, max(x.shape[k] - y.shape[k], 0) if k in axes else 0) for k in range(y.ndim)]
+    sizes = np.shape(x)  # of a list of arrays, too
+    more = [(0, max(sizes[k] - y.shape[k], 0) if k in axes else 0) for k in range(y.ndim)]
     if any(after for _, after in more):
         y = ops.pad(y, more, "constant", 0)
-    key = tuple(slice(x.shape[k]) if k in axes else slice(None) for k in range(y.ndim))
-    return y if y.shape == x.shape else y[key]
+    return y if y.shape == sizes else y[tuple(slice(sizes[k]) if k in axes else slice(None) for k in range(y.ndim))]
