@@ -27,7 +27,8 @@ def test_a_right_function_is_not_blamed(backend, k, pytestconfig):
     f = composed(k)
     for seed in range(20 if pytestconfig.getoption("alarms") else 2):
         first = seed == 0  # what is the same program at every seed is compiled and mapped once
-        dtypes = ["float64", "float32", "bfloat16", "float16"]
+        dtypes = ["float64", "float32", "float16"]
+        dtypes += ["bfloat16"] if backend != "numpy" else []  # of it and a number, NumPy's operators make float32
         order = 2 if first else 1
         check_op(
             f,
