@@ -59,7 +59,7 @@ def answers(name, axis, order=None):
     values = [multiop.op_convert_to_numpy(y) for y in (found if isinstance(found, (tuple, list)) else [found])]
     if order is not None:
         values = [y.transpose(np.argsort(order)) if y.ndim == X.ndim else y for y in values]
-    if values[0].dtype.kind != "f":
+    if not values or values[0].dtype.kind != "f":  # one array for each axis, of none none
         return values
     weights = np.random.default_rng(1).normal(size=values[0].shape).astype("float32")
 

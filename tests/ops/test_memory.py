@@ -138,7 +138,8 @@ def shared_calls():
         (ops.relu, u), (ops.floor, n), (ops.image.pad_images, image, 0, 0, 0, 0), (ops.stop_gradient, x),
         (ops.einsum, "ij", x), (multiop.random.dropout, x, 0.0), (multiop.to_device, x, "cpu"), (ops.amin, x, ()),
         (ops.vectorized_map, lambda x: x, x), (ops.scan, lambda c, x: (c, x), one, x), (ops.cast, x, "float32"),
-        (ops.switch, 0, [lambda x: x], x), (multiop.op_ifftn, torch.complex(x, x), None, ()),
+        (ops.switch, 0, [lambda x: x], x), (multiop.op_fftn, torch.complex(x, x), None, ()),
+        (multiop.op_ifftn, torch.complex(x, x), None, ()),
         (multiop.op_fftshift, x, ()), (multiop.op_ifftshift, x, ()),
     ]  # fmt: skip
 

@@ -144,6 +144,19 @@ def test_a_mask_that_float16_does_not_hold_is_finite_there(mask_of, traced):
         np.testing.assert_allclose(seen, wanted, 2e-3 if dtype == "float16" else 1e-6)
 
 
+@pytest.mark.parametrize("made", [torch.float32, torch.float64])
+def test_numbers_that_are_not_finite_are_no_limits(made):
+    class Model(torch.nn.Module):
+        def forward(self, x, i):
+            return x.masked_fill(i > 5, math.nan), x.masked_fill(i > 5, -math.inf)
+
+    x, i = torch.ones(2, 3, dtype=made), torch.tensor([[0, 5, 9], [7, 8, 9]])
+    port = porting.trace(Model(), x, i)
+    found = port.function({}, {}, np.ones((2, 3), "float64"), i.numpy().astype("int32"))[0]
+    for y, number in zip(found, (math.nan, -math.inf), strict=True):
+        np.testing.assert_array_equal(ops.convert_to_numpy(y), np.where(i.numpy() > 5, number, 1.0))
+
+
 def test_a_limit_of_integers_and_numbers_that_are_none():
     class Model(torch.nn.Module):
         def forward(self, x, i):

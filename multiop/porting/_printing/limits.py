@@ -102,7 +102,7 @@ def _limit(number: Any, dtypes: Collection[str]) -> Expression:
                 log, told = math.log(bound), _graph.call("math.log", limit)
                 if of(abs(number)) == of(abs(log)):
                     return told if number * log > 0 else Infix("*", told, -1)
-                size = round(max(min(number / bound, 1025), 0)) if name == "eps" else 0
+                size = round(min(number / bound, 1025)) if name == "eps" and number > 0 else 0
                 if 1 < size < 1025 and of(number) == of(bound * size):  # people write powers of 2, as 1 / 32768
                     return Infix("*", limit, size) if size & (size - 1) or name in _asked.get() else number
     dtype = next((dtype for dtype in dtypes if dtype in _rows.FLOATS), "")

@@ -38,6 +38,13 @@ def schema(target: Any) -> Any:
     return getattr(target, "_schema", None)
 
 
+def defaults(target: Any) -> dict[str, Any]:
+    """Return the defaults of an operation's arguments: an overload may have none where another has one."""
+    packet = target.overloadpacket
+    schemas = [*(getattr(packet, name)._schema for name in packet.overloads()), target._schema]
+    return {x.name: x.default_value for each in schemas for x in each.arguments if x.has_default_value()}
+
+
 def names(target: Any) -> tuple[str, str]:
     """Return the name of an operation in its namespace, and that of its overload, which may be empty."""
     return target._schema.name.partition("::")[2], target._overloadname
@@ -90,7 +97,9 @@ def checks_distributions() -> bool:
 
 
 def storage(x: torch.Tensor) -> int:
-    """Return what tensors that share memory have in common."""
+    """Return what tensors that share memory have in common, those of a transform as well."""
+    while torch._C._functorch.is_functorch_wrapped_tensor(x):
+        x = torch._C._functorch.get_unwrapped(x)
     return x.untyped_storage()._cdata
 
 

@@ -1114,7 +1114,7 @@ class _Reader:
             statistics = self._move(node, bound)
             if isinstance(node.meta["val"], tuple):
                 y = self._bind(
-                    operations.batch_norm(**self._bind_arguments(operations.batch_norm, schema, bound, None)),
+                    operations.batch_norm(**self._bind_arguments(operations.batch_norm, node.target, bound, None)),
                     self._skeleton(node.meta["val"][0]),
                 )
                 self.entries[node] = (y, None, None, *statistics)
@@ -1136,12 +1136,12 @@ class _Reader:
 
     def _write(self, node: Any, row: Row, bound: dict[str, Any]) -> None:
         """Add the statement that a row makes of a call."""
-        schema, changed = _internals.schema(node.target), _mutated_tensor(node)
+        changed = _mutated_tensor(node)
         out = self._skeletons(node.meta.get("val"))
         names = inspect.signature(row).parameters
         if changed is not None and "self" in bound and "self" not in names and "input" in names:
             bound = {"input" if name == "self" else name: argument for name, argument in bound.items()}
-        arguments = self._bind_arguments(row, schema, bound, out)
+        arguments = self._bind_arguments(row, node.target, bound, out)
         try:
             expression = row(**arguments)
         except TypeError:
@@ -1154,12 +1154,12 @@ class _Reader:
         if changed is not None:
             self._replace(changed, self.entries[node])
 
-    def _bind_arguments(self, row: Any, schema: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
+    def _bind_arguments(self, row: Any, target: Any, bound: dict[str, Any], out: Any) -> dict[str, Any]:
         parameters = inspect.signature(row).parameters
         takes_all = _rows.takes_all(row)
         arguments: dict[str, Any] = {}
         first = next(iter(bound.values()), None)
-        defaults = {x.name: x.default_value for x in schema.arguments if x.has_default_value()}
+        defaults = _internals.defaults(target)
         for name, argument in bound.items():
             if name in _IGNORED and not _converters.is_converter(row):
                 continue
