@@ -47,6 +47,7 @@ NOTES = re.compile(
     r".*\.hide$|sys\.modules\[_cyutility|.*([Cc]ache|counter|COUNTER|count$|metrics|__annotations__|__slotnames__|_time_)|"
     r".*int_oo\._mhash$|torch\._(inductor|logging|prims|refs|library\.simple_registry)\b(?!\.config)|"
     r"torch\._dynamo\.(?!config)|torch\._functorch\._aot|torch\.fx|torch\._functorch\.config|"
+    r"torch\._decomp\.decompositions_for_rng\.PhiloxStateTracker\.|"
     r"torch\.(utils\._sympy|_guards|_subclasses|_higher_order_ops)|os\.environ\[_TORCHINDUCTOR|"
     r"torch\.(jit\._builtins|\w+\._lazy_seed|storage|ops\._dir)|torch\.distributed\.tensor\._ops\.\w+\[.*\.\w+$|"
     r"tensorflow\.(.*(_context_switches|_default_graph_stack)|python\.framework\.op_def_registry)|jax\._src\.array\.empty_abstract_mesh"
@@ -121,9 +122,10 @@ EFFECTS = (
         "torch", ("torch._functorch.eager_transforms.*", "torch._functorch.utils.*", "torch.autograd.function.*",
                   "torch._dynamo.eval_frame._stance", "torch.backends.mha.*", "torch.nn.utils.rnn.invert_permutation",
                   "torch.nn.modules.module._global_buffer_registration_hooks*", "warnings.filters",
-                  "torch.initial_seed()", "torch.is_grad_enabled()"),
-        "`torch.func`'s `grad`, `vjp`, `jvp`, and `custom_function_call`, `unwrap_dead_wrappers`; the fast path of "
-        "attention is off, warnings are, and a seed is set", "other threads that differentiate or draw numbers",
+                  "torch.initial_seed()", "torch.is_grad_enabled()", "torch.fx.proxy.TracerBase._filter_*"),
+        "`torch.func`'s `grad`, `vjp`, `jvp`, and `custom_function_call`, `unwrap_dead_wrappers`; traces keep more "
+        "frames; no fast path of attention, no warnings, a seed is set",
+        "other threads that differentiate, trace or draw numbers",
         "the port is read",
         "PyTorch has no hook for these", ("porting/torch/_internals.py", "setattr(eager_transforms"),
     ),
