@@ -125,9 +125,9 @@ EFFECTS = (
                   "torch.initial_seed()", "torch.is_grad_enabled()", "torch.fx.proxy.TracerBase._filter_*"),
         "`torch.func`'s `grad`, `vjp`, `jvp`, and `custom_function_call`, `unwrap_dead_wrappers`; traces keep more "
         "frames; no fast path of attention, no warnings, a seed is set",
-        "other threads that differentiate, trace or draw numbers",
+        "threads that differentiate, trace or draw numbers",
         "the port is read",
-        "PyTorch has no hook for these", ("porting/torch/_internals.py", "setattr(eager_transforms"),
+        "PyTorch has no hooks", ("porting/torch/_internals.py", "setattr(eager_transforms"),
     ),
     Effect(
         "torch", ("builtins.len", "math.sqrt", "torch.fx._symbolic_trace._wrapped_fns_to_patch[*[len]",
