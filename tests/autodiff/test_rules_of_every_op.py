@@ -18,7 +18,6 @@ ROWS = {op: row for op, row in rows().items() if "float32" in row.dtypes}
 SIZED_BY_VALUES = {"op_bincount"}
 # a rule is looked at where the upstream gradient is 0: an op that has no value there may say so
 WITHOUT_VALUE_AT_ZERO = {"op_roots": errors.ArgumentError}
-ENDS_GRADIENTS = {"op_convert_to_numpy": errors.UnsupportedError}
 # NumPy tries a rule on two lists of numbers: what it raises there, and what looks linear on them, or is NaN on both
 RAISED_ON_NUMPY = {
     "op_cholesky": errors.ArgumentError,
@@ -26,6 +25,7 @@ RAISED_ON_NUMPY = {
     **dict.fromkeys(["op_intersect1d", "op_nonzero", "op_setdiff1d"], errors.GradientRuleError),
     **dict.fromkeys(["op_union1d", "op_unique"], errors.GradientRuleError),
 }
+RAISED = {"numpy": RAISED_ON_NUMPY, "torch": {"op_convert_to_numpy": errors.UnsupportedError}}
 MISSED_ON_NUMPY = {
     "op_batch_normalization",
     "op_erfcinv",
@@ -72,7 +72,7 @@ def as_rule(problem, i):
 @pytest.mark.parametrize("op", sorted(ROWS))
 def test_a_rule_that_is_an_op_is_linear_or_refused(backend, op, request):
     """What is accepted is additive, and forward mode is its transpose."""
-    raised = WITHOUT_VALUE_AT_ZERO | ENDS_GRADIENTS | (RAISED_ON_NUMPY if backend == "numpy" else {})
+    raised = WITHOUT_VALUE_AT_ZERO | RAISED.get(backend, {})
     refusals = (errors.NonLinearRuleError, raised.get(op, errors.NonLinearRuleError))
     if backend == "numpy" and op in MISSED_ON_NUMPY:
         request.applymarker(pytest.mark.xfail(strict=True, raises=AssertionError, reason="two tries do not show it"))

@@ -371,7 +371,9 @@ def test_slopes_of_powers_of_numbers(backend, way, dtype, exponent):
     for found, factor, left in ((first, exponent, exponent - 1), (second, exponent * (exponent - 1), exponent - 2)):
         want = [float(factor * mpf(float(a)) ** left) for a in host(x)[:4]]
         np.testing.assert_allclose(found[:4], want, rtol={"float32": 2e-6, "float64": 4e-15}[dtype])
-        assert abs(found[4]) == (INF if left < 0 else 0)  # PyTorch's square root of -0.0 turns the sign of a second one
+        end = np.copysign(INF, factor) if left < 0 else 0
+        # PyTorch's square root of -0.0 turns the sign of a second one
+        assert found[4] == end or (backend == "torch" and left < 0 and found is second and found[4] == -end)
 
 
 def test_a_power_of_one_half(backend, way):
