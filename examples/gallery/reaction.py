@@ -45,7 +45,7 @@ def start(n: int) -> Any:
     return ops.convert_to_tensor(state, "float32")
 
 
-def run(n: int = 64, steps: int = 10, iterations: int = 3) -> dict[str, Any]:
+def run(n: int = 64, steps: int = 10, iterations: int = 12) -> dict[str, Any]:
     """Return the second chemical after so many steps, and what the Jacobian is like."""
     state = start(n)
     slope = multiop.sparse_jacobian(change, state)
