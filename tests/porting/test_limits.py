@@ -144,7 +144,7 @@ def test_a_mask_that_float16_does_not_hold_is_finite_there(mask_of, traced):
         np.testing.assert_allclose(seen, wanted, 2e-3 if dtype == "float16" else 1e-6)
 
 
-@pytest.mark.parametrize("made", [torch.float32, torch.float64])
+@pytest.mark.parametrize("made", [torch.bfloat16, torch.float32, torch.float64])
 def test_numbers_that_are_not_finite_are_no_limits(made):
     class Model(torch.nn.Module):
         def forward(self, x, i):

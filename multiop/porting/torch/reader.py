@@ -259,6 +259,8 @@ def _scaled_copy(leaf: Any, by: float, repeat: Any) -> Any:
 
 def _is_close(result: Any, other: Any) -> bool:
     """Say whether two results are the same but for the order of sums."""
+    if result.dtype.name == "bfloat16":  # no float to NumPy
+        result, other = result.astype("float32"), other.astype("float32")
     if result.dtype.kind not in "fc":
         return bool((result == other).all())
     largest = np.nan_to_num(np.abs(result), posinf=0.0).max(initial=0)
