@@ -115,6 +115,16 @@ def passed_alone(request, week):
 
 
 @pytest.fixture
+def keras(monkeypatch):
+    """Keras on NumPy, for tests marked `cross`: a process has one Keras, and those of porting train with theirs."""
+    if "keras" not in sys.modules:
+        monkeypatch.setenv("KERAS_BACKEND", "numpy")  # processes that other tests start choose for themselves
+    found = pytest.importorskip("keras")
+    assert found.config.backend() == "numpy"
+    return found
+
+
+@pytest.fixture
 def fresh(monkeypatch, tmp_path):
     """Forget every setting for one test, as in a new process without environment variables and without a file."""
     for variable in settings.VARIABLES.values():

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("keras")
-
 ROOT = Path(__file__).parent.parent
 
 
+@pytest.mark.skipif(importlib.util.find_spec("keras") is None, reason="Keras is not installed")
 @pytest.mark.cross
 @pytest.mark.tier("full")
 def test_the_page_is_current():

@@ -581,6 +581,7 @@ def measured_apart(backend: str) -> list[str]:
     """Measure in two processes: the first tells which modules are imported, so that the second has them before."""
     command = [sys.executable, "-W", "ignore", __file__, "--backend", backend]
     environment = os.environ | {"MULTIOP_BACKEND": backend, "CUDA_VISIBLE_DEVICES": "-1", "JAX_PLATFORMS": "cpu"}
+    environment["KERAS_BACKEND"] = "tensorflow"
     done = subprocess.run([*command, "--modules"], capture_output=True, text=True, env=environment, check=True)
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=True, input=done.stdout)
     return list(json.loads(done.stdout.splitlines()[-1]))
