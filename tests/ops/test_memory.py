@@ -172,7 +172,7 @@ def test_results_share_memory_as_documented(multiop_backend):
     assert {f.__qualname__ for f, *_ in own} & SHARING == {"op_get_item"}
 
 
-@pytest.mark.tier("full")
+@pytest.mark.rotating
 def test_the_ops_that_share_memory_are_documented(multiop_backend):
     if multiop_backend != "torch":
         pytest.skip("tensors can be written on PyTorch alone")

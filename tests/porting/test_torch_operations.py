@@ -15,7 +15,8 @@ from multiop import ops, porting
 INEXACT = {"functional.hardsigmoid": 1e-7}  # PyTorch's slope there is 1/6 in float32, for float64 too
 
 
-@pytest.mark.tier("full")
+@pytest.mark.slow_on(multiop_backend="jax")
+@pytest.mark.slow_on(multiop_backend="tensorflow")
 @pytest.mark.parametrize("case", torch_rows.ROWS)
 def test_row(case, backend):
     port, (outputs, gradients, _) = torch_rows.traced(case)

@@ -440,7 +440,7 @@ def derivative(name):
 
 
 FULL = pytest.mark.tier("full")
-QUICK = ("forces", "through_a_custom_function", "of_a_function")
+QUICK = ("forces", "through_a_custom_function", "of_a_function", "jacobians")
 
 
 @pytest.mark.parametrize("name", [name if name in QUICK else pytest.param(name, marks=FULL) for name in DERIVATIVES])
