@@ -26,24 +26,23 @@ _KEPT = 32  # at most 4 MB
 
 
 def draw(
-    of: Callable[..., Any], options: tuple[Any, ...], key: Any, shape: tuple[int, ...], streams: tuple[int, ...]
+    of: Callable[..., Any], options: tuple[Any, ...], turn: Turn, shape: tuple[int, ...], streams: tuple[int, ...]
 ) -> Array:
     """Return numbers in an array of their own.
 
     Args:
         of: Makes numbers of `options` and the words of each stream, each by itself.
         options: What `of` takes first.
-        key: Two words, or a turn.
+        turn: Whose numbers they are.
         shape: Sizes.
         streams: Numbers of the key's streams.
     """
     n = _philox.count(shape)
-    if type(key) is Turn:
-        part, place = divmod(key.number, _AHEAD)
-        times_of, whose = (_times_of_ints, part) if key.seed is None else (_times_of, key.seed)
-        if 0 < n <= _FEW and next(times_of(of, options, shape, streams, whose)) >= _SINGLY:
-            return _rows_of(of, options, shape, streams, key.seed, part)[place, ...].copy()
-        key = words_of(key)
+    part, place = divmod(turn.number, _AHEAD)
+    times_of, whose = (_times_of_ints, part) if turn.seed is None else (_times_of, turn.seed)
+    if 0 < n <= _FEW and next(times_of(of, options, shape, streams, whose)) >= _SINGLY:
+        return _rows_of(of, options, shape, streams, turn.seed, part)[place, ...].copy()
+    key = words_of(turn)
     words = map(functools.partial(philox.parts_on_host, key, n), _counters(streams))
     parts = list(map(functools.partial(of, *options), *words))  # each step would go through memory otherwise
     return (parts[0] if len(parts) == 1 else np.concatenate(parts)).reshape(shape)

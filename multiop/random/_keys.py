@@ -241,9 +241,9 @@ def fold_in(seed: Seed, data: ArrayLike) -> Tensor:
 
 
 def key_beside(x: Any, seed: Any) -> Any:
-    """Return the key of `seed` on the device of `x`, if that is a tensor; on a host that draws, its words or a turn.
+    """Return the key of `seed` on the device of `x`, if that is a tensor; on a host that draws, its turn.
 
-    Draws of these are arrays, until `to_tensor` of them.
+    Draws of a turn are arrays, until `to_tensor` of them.
     """
     draws_on_host = random_part("draws_on_host")
     if draws_on_host is not None and draws_on_host(x):
@@ -258,7 +258,8 @@ def key_beside(x: Any, seed: Any) -> Any:
     key = key if x is None else active().on_device_of(x, key)
     if draws_on_host is None or not draws_on_host(key):
         return key
-    return tuple(key.tolist())
+    low, high = key.tolist()
+    return Turn(None, low | high << 32)
 
 
 def key_of(seed: Any, *values: Any) -> Tensor:
@@ -274,7 +275,7 @@ def first_tensor(*values: Any) -> Any:
 class Turn(NamedTuple):
     """The seed of a generator and the number of its key, which they determine: draws may know the keys that follow.
 
-    Ints as seeds are the turns of no generator.
+    Ints as seeds, and keys, are the turns of no generator.
     """
 
     seed: int | None

@@ -11,6 +11,7 @@ from multiop._loading.registry import composite
 from multiop.random import _host, _philox
 from multiop.random._arithmetic import log, log_1_minus, polynomial, sqrt, times
 from multiop.random._either import arithmetic_of, choose
+from multiop.random._keys import Turn
 
 # in every dtype, the first word holds the leading digits of a number, so a draw differs only in the number of digits
 HIGH, LOW = 0, 1
@@ -72,7 +73,7 @@ def standard_normal(key: Any, shape: Any, dtype: str, share: float = 1.0, stream
 
 def _draw(of: Callable[..., Any], options: Any, key: Any, shape: Any, dtype: str, stream: int = 0) -> Any:
     """Return what `of` makes of `options` and the words of numbers, each by itself; for a key of the host, an array."""
-    if not isinstance(key, tuple):
+    if not isinstance(key, Turn):
         return of(*options, *_words(key, shape, dtype, stream))
     streams = (2 * stream + HIGH, 2 * stream + LOW) if dtype == "float64" else (2 * stream + HIGH,)
     found = _host.draw(of, options, key, shape, streams)
