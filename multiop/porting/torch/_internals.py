@@ -38,7 +38,7 @@ def schema(target: Any) -> Any:
     return getattr(target, "_schema", None)
 
 
-@functools.cache
+@functools.lru_cache(1024)
 def defaults(target: Any) -> dict[str, Any]:
     """Return the defaults of an operation's arguments: an overload may have none where another has one."""
     packet = target.overloadpacket
