@@ -12,9 +12,11 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 
 import multiop
 from multiop import config, errors, tree
+from multiop._values import host
 from multiop.operation import Operation
 
 __all__ = ["Op"]
@@ -148,6 +150,7 @@ def known(op: str, x: Any) -> Any:
 def _spec(function: Callable[..., Any], symbols: list[Any], size: int) -> tuple[list[Any], Any]:
     """Return the symbolic results of `function` where the open sizes of its arguments are `size`: leaves, structure."""
     raised: list[Exception] = []
+    on_numpy = keras.config.backend() == "numpy"
 
     # Keras would trace every argument of `call`, options too
     class Static(keras.Operation):  # type: ignore[misc]
@@ -155,7 +158,7 @@ def _spec(function: Callable[..., Any], symbols: list[Any], size: int) -> tuple[
             if raised:  # on PyTorch, Keras tries again with ones, on whose values the sizes may depend
                 raise raised[0]
             try:
-                return function(*tensors)
+                return _on_made_up(function, tensors) if on_numpy else function(*tensors)
             except Exception as error:
                 raised.append(error)
                 raise
@@ -170,6 +173,35 @@ def _spec(function: Callable[..., Any], symbols: list[Any], size: int) -> tuple[
     if any(None in x.shape for x in symbols):
         raised[0].add_note(f"a size that keras.Input leaves open was taken to be {size}")
     raise raised[0]  # as the op raised it
+
+
+_FILLS: list[Callable[[Any], Any]] = [
+    # the first index; a matrix with an inverse and roots
+    lambda x: np.broadcast_to(np.eye(*x.shape[-2:]) if x.ndim > 1 and x.dtype.kind not in "iub" else 0, x.shape),
+    lambda x: np.ones(x.shape),  # a length; a class that is no blank
+    lambda x: np.arange(x.size).reshape(x.shape),
+]
+
+
+def _on_made_up(function: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
+    """Return `function` of arrays like these, which hold what lies in memory: NumPy traces nothing, and ops check."""
+    found, raised = [], []
+    before, host.made_up.is_on = host.made_up.is_on, True
+    try:
+        with np.errstate(all="ignore"):
+            for fill in _FILLS:
+                try:
+                    found.append(function(*[fill(x).astype(x.dtype) for x in arrays]))
+                except Exception as error:
+                    raised.append(error)
+    finally:
+        host.made_up.is_on = before
+    if not found:
+        raise raised[0]
+    first, *others = [tree.map(np.shape, y) for y in found]
+    if any(other != first for other in others):
+        raise errors.ArgumentError("the sizes of the results depend on values, which a KerasTensor has not")
+    return found[0]
 
 
 def _common_symbol(x: Any, y: Any) -> Any:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import array as buffers
 import math
 import sys
+import threading
 import warnings
 from collections.abc import Callable, Iterator, KeysView, Mapping, ValuesView
 from typing import Any
@@ -17,6 +18,15 @@ from multiop._values.foreign import refuse_tensor
 
 SCALARS = (bool, int, float, complex)
 _WITH_DIGITS = (list, tuple, *SCALARS)
+
+
+class _MadeUp(threading.local):
+    """Whether this thread asks for sizes by made-up values: a loop, which these may never end, makes one pass."""
+
+    is_on = False
+
+
+made_up = _MadeUp()
 
 
 def is_scalar(x: Any) -> bool:

@@ -302,9 +302,10 @@ assert plain(v) == [1.0, 2.0] and plain(ops.where([True, False], v, 0.0)) == [1.
 assert plain(multiop.jit(lambda x: ops.sum(x * ops.convert_to_tensor(v)))(np.ones(2, "float32"))) == 3.0
 assert plain(multiop.grad(lambda x: ops.sum(ops.multiply(x, v)))(np.ones(2, "float32"))) == [1.0, 2.0]
 with multiop.GradientTape() as tape:
-    tape.watch(v)
-    loss = ops.sum(ops.square(v))
-assert plain(tape.gradient(loss, v)) == [2.0, 4.0]
+    watched = tape.watch(v)
+    x = watched if multiop.backend() == "numpy" else v  # an array of NumPy's cannot record
+    loss = ops.sum(ops.square(x))
+assert plain(tape.gradient(loss, x)) == [2.0, 4.0]
 """
 
 
