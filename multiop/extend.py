@@ -67,6 +67,7 @@ IDENTITY = _dtypes.IDENTITY  # dtype -> the maximum and the minimum of no number
 as_numpy = _host.as_numpy  # the array of a host value, by the rules of all backends
 flatten_list = _host.flat  # the entries of nested lists
 is_scalar = _host.is_scalar  # whether a value is a Python scalar
+made_up = _host.made_up  # whether sizes are asked for by made-up values, on which a loop may never end
 framework_of = _foreign.owner  # the backend whose tensor a value is
 LINEAR_FROM = _foreign.LINEAR_FROM  # names a call of another framework that is linear in its operands from a number on
 

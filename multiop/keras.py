@@ -15,8 +15,7 @@ import keras
 import numpy as np
 
 import multiop
-from multiop import config, errors, tree
-from multiop._values import host
+from multiop import config, errors, extend, tree
 from multiop.operation import Operation
 
 __all__ = ["Op"]
@@ -186,7 +185,7 @@ _FILLS: list[Callable[[Any], Any]] = [
 def _on_made_up(function: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
     """Return `function` of arrays like these, which hold what lies in memory: NumPy traces nothing, and ops check."""
     found, raised = [], []
-    before, host.made_up.is_on = host.made_up.is_on, True
+    before, extend.made_up.is_on = extend.made_up.is_on, True
     try:
         with np.errstate(all="ignore"):
             for fill in _FILLS:
@@ -195,7 +194,7 @@ def _on_made_up(function: Callable[..., Any], arrays: tuple[Any, ...]) -> Any:
                 except Exception as error:
                     raised.append(error)
     finally:
-        host.made_up.is_on = before
+        extend.made_up.is_on = before
     if not found:
         raise raised[0]
     first, *others = [tree.map(np.shape, y) for y in found]
