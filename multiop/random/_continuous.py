@@ -12,7 +12,7 @@ from multiop._values import dtypes
 from multiop._values.types import ArrayLike, DType, Shape, Tensor
 from multiop.autodiff.stop_gradient import op_stop_gradient
 from multiop.frontends.conversion import op_cast, op_shape, op_view_as_complex
-from multiop.frontends.elementwise import op_add, op_nextafter, op_subtract
+from multiop.frontends.elementwise import op_add, op_maximum, op_nextafter, op_subtract
 from multiop.frontends.linalg import op_cholesky
 from multiop.frontends.logical import op_where
 from multiop.frontends.products import op_matmul
@@ -137,7 +137,8 @@ def normal(
 
 def _half_normal(stream: int, key: Any, shape: Any, dtype: str) -> Any:
     """Return normal numbers of half the variance."""
-    return times(_normal.standard_normal(key, shape, dtype, stream=stream), math.sqrt(0.5))
+    x = times(_normal.standard_normal(key, shape, dtype, stream=stream), math.sqrt(0.5))
+    return op_maximum(x, -99.0)  # below all: TensorFlow's graphs would make one product of this and of the deviation's
 
 
 def _complex_of(parts: Iterable[Any]) -> Any:

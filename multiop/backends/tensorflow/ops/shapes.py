@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import tensorflow as tf
 
 from multiop import errors
@@ -109,7 +110,7 @@ def op_repeat(x, repeats, axis):
         raise errors.ArgumentError(f"{len(repeats)} numbers of repeats do not fit {x.shape[axis]} entries")
     if len(repeats) == 1:
         return repeat_entries(lambda x: tf.repeat(x, repeats[0], axis), x)
-    places = tf.repeat(tf.range(len(repeats)), repeats)  # of no entries, tf.repeat has the shape of the operand
+    places = np.repeat(np.arange(len(repeats), dtype="int32"), repeats)  # a graph knows their number
     return repeat_entries(lambda x: tf.gather(dense(x), places, axis=axis), x)
 
 
