@@ -67,6 +67,9 @@ def pytest_configure(config):
     for name in ("torch", "triton"):  # they must come before TensorFlow in one process
         if runs_tests(config) and importlib.util.find_spec(name):
             importlib.import_module(name)
+    asked = " ".join([*config.args, *(config.getoption("part") or ())])
+    if runs_tests(config) and "not cross" not in config.option.markexpr and "porting" not in asked:
+        os.environ.setdefault("KERAS_BACKEND", "numpy")  # for the fixture `keras`, before a test imports it
     config.addinivalue_line("markers", "tier(name): in these tests, short for `multiop_tier`, the plugin's")
     config.addinivalue_line("markers", "slow_on(**params): left to the full tier where the test has these parameters")
     config.addinivalue_line(

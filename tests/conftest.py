@@ -115,12 +115,10 @@ def passed_alone(request, week):
 
 
 @pytest.fixture
-def keras(monkeypatch):
-    """Keras on NumPy, for tests marked `cross`: a process has one Keras, and those of porting train with theirs."""
-    if "keras" not in sys.modules:
-        monkeypatch.setenv("KERAS_BACKEND", "numpy")  # processes that other tests start choose for themselves
+def keras():
+    """Keras on NumPy, for tests marked `cross`: those of porting, which train with theirs, run without these."""
     found = pytest.importorskip("keras")
-    assert found.config.backend() == "numpy"
+    assert found.config.backend() == "numpy"  # as `pytest_configure` has it
     return found
 
 
