@@ -18,7 +18,7 @@ import numpy as np
 from multiop.testing._tolerances import eps
 
 from . import _weights
-from ._reference import Array, Record
+from ._reference import Array, Record, is_inexact
 
 _MOST = 32  # how many times the rest a small difference is that a suspect explains
 _Variations: TypeAlias = Iterator[tuple[str, Callable[[], Any]]]
@@ -118,7 +118,7 @@ def _of_kind(record: Record, tolerance: float) -> _Variations:
 
 
 def _of_any(record: Record, y: Array, computed: Array, earlier: Sequence[Record]) -> _Variations:
-    inputs = [_wide(x) for x in record.inputs if x.dtype.kind in "fc" or x.dtype.name == "bfloat16"]
+    inputs = [_wide(x) for x in record.inputs if is_inexact(x)]
     if computed.shape == y.shape:
         yield from _elementwise(inputs, y)
         yield from _rotation_suspects(inputs, y)

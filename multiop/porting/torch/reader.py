@@ -35,6 +35,7 @@ from multiop.porting._graph import (
     Value,
     call,
 )
+from multiop.porting._reference import is_inexact
 from multiop.porting._rows import Row, Untranslated, cast, single, words
 from multiop.porting.torch import _internals, custom_functions, operations, sizes, weights, written
 from multiop.porting.torch._internals import pytree
@@ -259,10 +260,10 @@ def _scaled_copy(leaf: Any, by: float, repeat: Any) -> Any:
 
 def _is_close(result: Any, other: Any) -> bool:
     """Say whether two results are the same but for the order of sums."""
-    if result.dtype.name == "bfloat16":  # no float to NumPy
-        result, other = result.astype("float32"), other.astype("float32")
-    if result.dtype.kind not in "fc":
+    if not is_inexact(result):
         return bool((result == other).all())
+    if result.dtype.kind not in "fc":  # no float to NumPy
+        result, other = result.astype("float32"), other.astype("float32")
     largest = np.nan_to_num(np.abs(result), posinf=0.0).max(initial=0)
     return bool(np.allclose(result, other, rtol=1e-3, atol=1e-3 * largest, equal_nan=True))
 
