@@ -271,9 +271,9 @@ AT_HAND = ["tests/testing", "tests/porting", "tests/test_cli.py", "tests/test_co
 SLICES = 3
 MINUTES = {  # on two cores: of the product, the other tests, docstrings, a framework alone or none
     "torch": (7.0, 10.0, 0.5, 3.5),
-    "jax": (21.5, 12.0, 0.5, 4.0),
+    "jax": (21.5, 50.0, 0.5, 4.0),
     "tensorflow": (4.5, 8.5, 0.5, 3.5),
-    "numpy": (4.5, 5.0, 0.5, 3.0),
+    "numpy": (4.5, 9.5, 0.5, 3.0),
 }
 Prove: TypeAlias = Callable[..., None]
 OPTIONS = ("--backend", "--part", "--shard")

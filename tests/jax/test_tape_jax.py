@@ -645,8 +645,8 @@ def test_donated_arguments_stay_for_the_gradient():
     x0 = jnp.array([1.0, 2.0, 3.0])
     with Tape(False, True) as tape:
         x = tape.watch(x0)
-        y = jax.jit(lambda a: a * a, donate_argnums=0)(x)
-    np.testing.assert_allclose(tape.gradient([y], [x], None)[0], [2, 4, 6])
+        y = jax.jit(lambda a, b: a * a * b, donate_argnums=(0, 1))(x, x + 1)
+    np.testing.assert_allclose(tape.gradient([y], [x], None)[0], [5, 16, 33])  # 2 x (x + 1) + x^2
     assert not x0.is_deleted()
 
 

@@ -142,6 +142,11 @@ AUTODIFF = [
 
 # name without its line -> why no test can detect it
 EQUIVALENT: dict[str, str] = {
+    "porting/taps.own:x.numel() < 1 << 24 -> (x.numel()) <= (1 << 24)": "a bound on what is kept, of which one is as good",
+    "porting/_port._example_values:math.prod(np.shape(x)) <= _FEW -> (math.prod(np.shape(x))) < (_FEW)": "a bound on what "
+    "is kept, of which one is as good",
+    "torch/_compiler.refuse_break:11 -> 12": "a version that is not the installed one: nox -s versions",
+    "jax/_recording.Recording:(False,) * len(args) -> ((False,))": "JAX donates no argument that is not in the list",
     "random/_gamma._digamma:x < 10.0 -> (x) <= (10.0)": "at 10 either way has the digits",
     "frontends/products.op_vander:columns - 1 -> (columns)": "a column more is cut off before the powers",
     'numpy/products.contiguous:np.asarray(u, order="C") -> np.asarray(u)': "the layout of an array is no matter to its "

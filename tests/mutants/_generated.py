@@ -62,15 +62,22 @@ def draw(seed: int, counts: dict[str, int]) -> list[Fault]:
 
 
 def unloaded() -> set[str]:
-    """Return the files of parts of JAX that the installed version does not load: `nox -s versions` tests them."""
-    try:
-        installed = tuple(map(int, importlib.metadata.version("jax").split(".")[:2]))
-    except importlib.metadata.PackageNotFoundError:
-        installed = (1000, 0)  # it loads none; the part for the newest is as good as any
-    names = [path.stem for path in (ROOT / "multiop/backends/jax").glob("_since_*.py")]
-    parts = {tuple(map(int, name.split("_")[2:])): f"{name}.py" for name in names}
-    loaded = max(version for version in parts if version <= installed)
-    return {name for version, name in parts.items() if version != loaded}
+    """Return the files for versions of frameworks that are not the installed one: `nox -s versions` tests them."""
+    found = set()
+    for framework in ("jax", "torch"):
+        try:
+            installed = tuple(map(int, importlib.metadata.version(framework).split(".")[:2]))
+        except importlib.metadata.PackageNotFoundError:
+            installed = (1000, 0)  # it loads none; the part for the newest is as good as any
+        parts = {"before": {}, "since": {}}
+        for path in (ROOT / "multiop/backends" / framework).glob("_[bs]*_*_*.py"):
+            if path.stem.split("_")[1] in parts:
+                _, when, *version = path.stem.split("_")
+                parts[when][tuple(map(int, version))] = path.name
+        loaded = max((version for version in parts["since"] if version <= installed), default=None)
+        found |= {name for version, name in parts["since"].items() if version != loaded}
+        found |= {name for version, name in parts["before"].items() if version <= installed}
+    return found
 
 
 def _one(group: str, path: Path, rng: random.Random) -> Fault | None:

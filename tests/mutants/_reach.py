@@ -21,6 +21,7 @@ AUTODIFF = {
     "tape": ["tape", "gradients", "bad_input", "scale"],
     "_primitives": ["custom_gradient", "transforms", "scale", "tape", "gradients"],
     "implicit": ["implicit"],
+    "sparse": ["sparse"],
     "_user_rule": ["custom_gradient", "transforms"],
     "_public": ["versions"],
     "_versions": ["versions"],
@@ -28,7 +29,7 @@ AUTODIFF = {
     "_recording": ["tape", "gradients"],
     "_recorded": ["tape", "gradients"],
     "_operations": ["tape", "gradients"],
-    "transforms": ["transforms", "bad_input", "custom_gradient", "scale"],
+    "transforms": ["transforms", "bad_input", "custom_gradient", "scale", "doors"],
     "custom_gradient": ["custom_gradient", "bad_input", "transforms", "scale", "tape", "gradients"],
     "_rules": ["custom_gradient", "scale", "transforms"],
     "_untraced": ["custom_gradient", "transforms"],
@@ -181,6 +182,7 @@ def stages(
     ]
     longer = 4 if tier == "full" else 1
     stem = Path(path).stem
+    area = stem if stem in AUTODIFF else Path(path).parent.name
     if group == "random":
         files, words = ["tests/test_random.py", "tests/test_config.py"], [function, stem, *told]
         return [{"args": [file, *chosen], "words": words, "seconds": 60 * longer} for file in files], []
@@ -196,13 +198,14 @@ def stages(
         words = [op.removeprefix("op_") for op in ops]
         args = ["tests/test_conformance.py", f"--multiop-ops={','.join(ops)}", *chosen]
         found.append({"args": args, "seconds": 120 * longer})
-        # the last walks all ops
-        files = [*dict.fromkeys([*files_about(backend, words, stem), "tests/ops/test_dtypes.py"])]
+        # the last two hold the answers of all ops
+        every = ["tests/ops/test_pinned.py", "tests/ops/test_dtypes.py"]
+        files = [*dict.fromkeys([*files_about(backend, words, stem), *every])]
         names = [f"op_{word}" for word in words] + [f".{word}(" for word in words] + [f'"{word}' for word in words]
         found.append({"args": [*files, *chosen], "words": [*names, *told], "seconds": 25 * longer})
     if "kernels" in Path(path).parts:  # that a kernel runs is seen there alone
         found.append({"args": ["tests/test_kernels.py", *chosen], "words": [*ops, *told], "seconds": 60 * longer})
-    users = [stem] if stem in AUTODIFF or not ops else autodiff_using(backend, path, function)
+    users = [area] if area in AUTODIFF or not ops else autodiff_using(backend, path, function)
     if users:
         about = [one for user in users for one in AUTODIFF.get(user, USUAL)]
         files = []

@@ -507,6 +507,17 @@ def test_packed_sequences(kind, sorts, total, lengths, backend):
     assert torch_rows.error_between(slopes, gradients) < 1e-9
 
 
+class Longest(Packed):
+    def forward(self, x, lengths):
+        y = super().forward(x, lengths)[0]
+        return y if y.shape[1] > 1 else -y
+
+
+def test_a_branch_on_the_longest_sequence_is_refused():
+    with pytest.raises(errors.TranslationError, match=r"Could not guard on data-dependent expression u0 > 1"):
+        porting.trace(Longest(nn.GRU, False).double(), normal(2, 5, 3)(), torch.tensor([5, 3]))
+
+
 def mean_of_packed(m, x):
     return nn.utils.rnn.pack_padded_sequence(x[:, None], [3, 1], batch_first=False).data.mean()
 

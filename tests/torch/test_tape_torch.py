@@ -91,3 +91,15 @@ def test_watched_in_inference_mode():
         y = watched * watched
     with pytest.raises(errors.TapeError, match="write x = tape.watch"):
         tape.gradient(y, x)
+
+
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
+def test_gradients_where_a_compiler_stops_at_the_engine():
+    def fun(x):
+        y = x.sin() * x
+        return mo.gradients([y, 3 * x], [x, y], grad_ys=[torch.ones(3), None], stop_gradients=[y])
+
+    x = torch.tensor([0.5, 1.0, 2.0], requires_grad=True)
+    torch._dynamo.reset()
+    for found, expected in zip(torch.compile(fun, backend="eager")(x), [3.0, 1.0], strict=True):
+        torch.testing.assert_close(found, torch.full((3,), expected))
